@@ -1,0 +1,403 @@
+"""The HTTP contract: the documents of the REST interface as frozen dataclasses, and how amounts are written.
+
+Standard library only, so that the spawner, the Lab extension and the command line can use it without the
+rest. JSON is snake_case; times are RFC 3339 UTC; durations are whole seconds; GPUs are numbers with at most
+three decimals; money is `{"amount": "120.500000", "currency": "CNY"}`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+API = "/api/v1"
+MAX_SPAN_MS = 10 * 365 * 24 * 3600 * 1000
+"""The longest duration that is accepted anywhere: ten years."""
+
+# --- amounts as text ---------------------------------------------------------------------------------
+
+_UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
+_SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
+_ISO_SPAN = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", re.ASCII)
+_SIZE = re.compile(r"(\d+)(MiB|GiB|TiB|PiB)", re.ASCII)
+_SIZES_MIB = {"MiB": 1, "GiB": 1024, "TiB": 1024**2, "PiB": 1024**3}
+
+
+def parse_span(text: str) -> int:
+    """Milliseconds of a duration such as `90s`, `30m`, `1h30m`, `2d` or ISO 8601 `PT1H30M`; ValueError else."""
+    text = text.strip()
+    found = _SPAN.fullmatch(text) or _ISO_SPAN.fullmatch(text)
+    if not text or not found or not any(found.groups()) or len(text) > 40:
+        raise ValueError(f"{text[:40]!r} is not a duration; write 90s, 30m, 4h, 2d, 1h30m or PT1H30M")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    span = days * _UNITS_MS["d"] + hours * _UNITS_MS["h"] + minutes * _UNITS_MS["m"] + seconds * 1000
+    if span > MAX_SPAN_MS:
+        raise ValueError(f"{text[:40]!r} is longer than ten years")
+    return span
+
+
+def format_span(span_ms: int) -> str:
+    """A duration in the shortest exact notation, in whole seconds: `1h30m`; `0s` for none."""
+    rest = abs(span_ms) // 1000
+    parts = []
+    for unit in ("d", "h", "m", "s"):
+        size = _UNITS_MS[unit] // 1000
+        if rest >= size:
+            parts.append(f"{rest // size}{unit}")
+            rest %= size
+    return ("-" if span_ms < 0 and parts else "") + ("".join(parts) or "0s")
+
+
+def parse_memory(text: str) -> int:
+    """MiB of a size such as `512MiB` or `80GiB`; ValueError else. Decimal units are refused: they mislead."""
+    found = _SIZE.fullmatch(text.strip()) if len(text) <= 40 else None
+    if not found:
+        raise ValueError(f"{text[:40]!r} is not a memory size; write it as 512MiB, 80GiB or 1TiB")
+    size = int(found[1]) * _SIZES_MIB[found[2]]
+    if size > _SIZES_MIB["PiB"]:
+        raise ValueError(f"{text[:40]!r} is larger than 1PiB")
+    return size
+
+
+def gpus(milli: int) -> int | float:
+    """Milli-GPUs as the number that JSON shows: 1000 -> 1, 250 -> 0.25."""
+    return milli // 1000 if milli % 1000 == 0 else milli / 1000
+
+
+# --- documents ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    amount: str
+    currency: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRef:
+    """One device, or part of one, that a workload holds."""
+
+    node: str
+    index: int
+    uuid: str
+    slice: str | None = None
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    from_: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRef:
+    id: str
+    outcome: str
+    at: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One warning that the server decided and recorded, once per (lease version, threshold)."""
+
+    id: str
+    kind: str
+    threshold_seconds: int
+    deadline: str
+    issued_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What a user asked for and what became of it."""
+
+    id: str
+    version: int
+    now: str
+    clock_rate: int
+    name: str
+    kind: str
+    owner: str
+    team: str
+    project: str
+    environment: str
+    queue: str
+    class_: str
+    priority: int
+    state: str
+    gpus: int | float
+    model: str | None = None
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    why: str | None = None
+    headline: str = ""
+    end_reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    failure_class: str | None = None
+    note: str = ""
+    flavor: str | None = None
+    nodes: int | str = 1
+    memory_mib: int | None = None
+    cpus: int | None = None
+    ram_mib: int | None = None
+    devices: tuple[DeviceRef, ...] = ()
+    simulated: bool = False
+    entitled: bool | None = None
+    preemptible: bool = True
+    submitted_at: str
+    started_at: str | None = None
+    ended_at: str | None = None
+    expires_at: str | None = None
+    grace_until: str | None = None
+    hard_end_at: str | None = None
+    binding_rule: str | None = None
+    lease_seconds: int | None = None
+    lease_version: int | None = None
+    extensions_left: int | None = None
+    extension_step_seconds: int | None = None
+    keeps_left: int | None = None
+    idle_phase: str | None = None
+    idle_deadline: str | None = None
+    position: int | None = None
+    latest_start: str | None = None
+    latest_start_basis: str = "none"
+    expected_start: Range | None = None
+    wait_seconds: int = 0
+    cost: Money | None = None
+    attempt: int = 0
+    evictions: int = 0
+    url: str | None = None
+    server: str | None = None
+    checkpoint: CheckpointRef | None = None
+    notices: tuple[Notice, ...] = ()
+    save_requested: str | None = None
+    """Id of the save that Lab and its server extension are asked to make now; null when none is due."""
+    resume_documents: tuple[str, ...] = ()
+    """Documents to open again, relative to the server's root folder: those of the workload resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    workload: str
+    owner: str
+    until: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """One thing in the way, with the numbers compared. `have` is the room left and may be negative."""
+
+    code: str
+    need: int | float
+    have: int | float
+    limit: int | float | None = None
+    unit: str = "gpus"
+    node: str | None = None
+    pool: str | None = None
+    flavor: str | None = None
+    held_by: tuple[Holder, ...] = ()
+    frees_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    change: str
+    start: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Granted, waiting, refused or needs_approval, with every number compared: one object on every surface."""
+
+    outcome: str
+    code: str
+    headline: str
+    rule: str = ""
+    blockers: tuple[Blocker, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    latest_start: str | None = None
+    latest_start_basis: str = "none"
+    expected_start: Range | None = None
+    position: int | None = None
+    rank: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    cost: Money | None = None
+    evaluated_at: str = ""
+    policy_version: int = 0
+    next_steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    id: str
+    workload: str
+    state: str
+    by_seconds: int
+    expires_at: str | None
+    delays: tuple[Mapping[str, Any], ...] = ()
+    needs: tuple[str, ...] = ()
+    requested_by: str = ""
+    reason: str = ""
+    decided_by: str | None = None
+    decided_at: str | None = None
+    decision_reason: str | None = None
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    team: str
+    project: str | None
+    pool: str
+    flavor: str
+    guaranteed: int | float
+    borrow: int | float | None
+    lend: int | float | None
+    used: int | float
+    borrowed: int | float
+    lent: int | float
+    available: int | float
+    window: str | None
+    next_change: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    node: str
+    index: int
+    uuid: str
+    pool: str | None
+    team: str | None
+    project: str | None
+    environment: str | None
+    owner: str | None
+    flavor: str | None
+    state: str
+    health: str
+    workload: str | None
+    used_mib: int | None
+    utilisation: int | None
+    unknown_because: str | None
+    age_seconds: int | None
+    isolation: str
+    simulated: bool
+    holder: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedDocument:
+    """One document at the end of a session: saved means written, fsynced and read back equal."""
+
+    path: str
+    outcome: str
+    bytes: int = 0
+    sha256: str = ""
+    saved_at: str | None = None
+    copy: str | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelReport:
+    """A kernel that ended with the session, and what it was doing."""
+
+    id: str
+    name: str
+    path: str
+    busy: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveReport:
+    """What the server extension says about one save: `asked_lab` is false when no browser answered."""
+
+    save: str
+    asked_lab: bool
+    documents: tuple[SavedDocument, ...] = ()
+    kernels: tuple[KernelReport, ...] = ()
+    terminals: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What was saved, lost, used and charged by a session that is over."""
+
+    workload: Workload
+    documents: tuple[SavedDocument, ...]
+    kernels: tuple[KernelReport, ...]
+    terminals: int
+    saved_by_lab: bool | None
+    used_seconds: int
+    gpu_seconds: int
+    cost: Money
+    devices_free_at: str | None
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRef:
+    """A process that can't be mistaken for a later one with the same pid."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What the spawner needs to start what was granted: answer of POST /workloads/{id}/launch."""
+
+    workload: Workload
+    allocation: str
+    attempt: int
+    device_nodes: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+# --- to and from JSON --------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def to_json(value: Any) -> Any:
+    """The document as plain JSON values; a trailing underscore of a field name (`class_`) is dropped."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name.rstrip("_"): to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): to_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(v) for v in value]
+    return value
+
+
+def from_json(kind: type[T], data: Mapping[str, Any]) -> T:
+    """The dataclass `kind` from its JSON. Keys it doesn't know are left out, so that a newer service can add some."""
+    hints = typing.get_type_hints(kind)
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    known = {f.name: data[f.name.rstrip("_")] for f in fields if f.name.rstrip("_") in data}
+    return kind(**{name: _convert(hints[name], value) for name, value in known.items()})
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        for option in args:
+            if dataclasses.is_dataclass(option) and isinstance(value, Mapping):
+                return _convert(option, value)
+        return value
+    if origin is tuple:
+        return tuple(_convert(args[0], item) for item in value)
+    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return from_json(typing.cast("type[Any]", hint), value)
+    return value
