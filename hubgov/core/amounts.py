@@ -1,0 +1,79 @@
+"""Whole-number arithmetic that the rest relies on: money, and the decay of past use.
+
+Nothing here is a float. The decay is one fixed-point function (integers scaled 2^40), so that SQLite,
+PostgreSQL and the simulator rank alike to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from math import isqrt
+
+SCALE_BITS = 40
+ONE = 1 << SCALE_BITS
+
+
+@cache
+def _roots() -> tuple[int, ...]:
+    """2^(-1/2), 2^(-1/4), 2^(-1/8), …, each scaled 2^40: square roots of the one before, rounded down."""
+    roots, value = [], ONE >> 1
+    for _ in range(SCALE_BITS):
+        value = isqrt(value << SCALE_BITS)
+        roots.append(value)
+    return tuple(roots)
+
+
+def halving(elapsed_ms: int, half_life_ms: int) -> int:
+    """How much of something is left after `elapsed_ms`, scaled 2^40: one half after each half-life.
+
+    `elapsed_ms` must not be negative. Falls monotonically and reaches 0 after forty half-lives.
+    """
+    if elapsed_ms < 0 or half_life_ms <= 0:
+        raise ValueError(f"no decay over {elapsed_ms} ms with a half-life of {half_life_ms} ms")
+    whole, rest = divmod(elapsed_ms, half_life_ms)
+    if whole >= SCALE_BITS:
+        return 0
+    left = ONE
+    for root in _roots():
+        rest *= 2
+        if rest >= half_life_ms:
+            rest -= half_life_ms
+            left = left * root >> SCALE_BITS
+    return left >> whole
+
+
+def decayed_use(segments: Sequence[tuple[int, int | None, int]], now: int, half_life_ms: int) -> int:
+    """The exponentially weighted average of GPUs held in the past, in milli-GPUs scaled 2^40.
+
+    `segments` are (from, to, milli-GPUs), `to` None while open: somebody who held 4 GPUs for ever has 4, who
+    held them for the last half-life alone has 2. Closed form (§4): each segment weighs what is left at its end
+    less what is left at its beginning.
+    """
+    total = 0
+    for start, end, milli in segments:
+        stop = now if end is None else min(end, now)
+        if stop > start:
+            total += milli * (halving(now - stop, half_life_ms) - halving(now - start, half_life_ms))
+    return total
+
+
+def cost_micro(span_ms: int, milli_gpus: int, price_micro_per_hour: int, *factors_micro: int) -> Fraction:
+    """What holding `milli_gpus` for `span_ms` costs, in millionths of the currency, exact and unrounded."""
+    cost = Fraction(span_ms, 3_600_000) * Fraction(milli_gpus, 1000) * price_micro_per_hour
+    for factor in factors_micro:
+        cost *= Fraction(factor, 1_000_000)
+    return cost
+
+
+def rounded(amount: Fraction) -> int:
+    """The nearest whole number, halves away from zero: the one rounding that a line of money gets."""
+    sign = -1 if amount < 0 else 1
+    return sign * ((2 * abs(amount.numerator) + amount.denominator) // (2 * amount.denominator))
+
+
+def money_text(micro: int) -> str:
+    """Millionths as a decimal text with six places: 120500000 -> `120.500000`."""
+    sign = "-" if micro < 0 else ""
+    return f"{sign}{abs(micro) // 1_000_000}.{abs(micro) % 1_000_000:06d}"

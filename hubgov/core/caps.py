@@ -1,0 +1,117 @@
+"""The caps that can't be lent: per user, per project and in total, of a queue and over all queues (§6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hubgov.core.model import Allocation, Blocker, HeldBy, Workload
+from hubgov.core.policy import Caps
+from hubgov.core.state import State
+
+
+class Scope(NamedTuple):
+    """What a cap counts over: `of` is user, project or total; `queue` None = all queues."""
+
+    of: str
+    queue: str | None
+    caps: Caps
+
+    @property
+    def name(self) -> str:
+        """The cap's path in the policy: `queues.experiment.caps.per_user`."""
+        base = f"queues.{self.queue}.caps" if self.queue else "caps"
+        return f"{base}.total" if self.of == "total" else f"{base}.per_{self.of}"
+
+
+def scopes(state: State, workload: Workload) -> tuple[Scope, ...]:
+    """Every set of caps that binds this workload, the queue's own first."""
+    own, over_all = state.policy.queues[workload.queue].caps, state.policy.caps
+    return (
+        Scope("user", workload.queue, own.per_user),
+        Scope("project", workload.queue, own.per_project),
+        Scope("total", workload.queue, own.total),
+        Scope("user", None, over_all.per_user),
+        Scope("project", None, over_all.per_project),
+        Scope("total", None, over_all.total),
+    )
+
+
+def single_request_above(state: State, workload: Workload) -> Blocker | None:
+    """The first cap that this one request breaks alone, so that it could never start; None if none does."""
+    for scope in scopes(state, workload):
+        for metric, limit, need in _asked(scope.caps, workload, workload.request.smallest):
+            if limit is not None and metric != "pending" and need > limit:
+                return _blocker(scope, metric, need, limit, limit, ())
+    return None
+
+
+def pending_full(state: State, workload: Workload) -> Blocker | None:
+    """The `pending` cap that one more waiting request would break; None if there is room in all."""
+    for scope in scopes(state, workload):
+        if (limit := scope.caps.pending) is not None:
+            waiting = sum(1 for w in state.pending() if _same(scope, w, workload))
+            if waiting + 1 > limit:
+                return _blocker(scope, "pending", 1, limit - waiting, limit, ())
+    return None
+
+
+def blocking(state: State, workload: Workload, milli: int) -> tuple[Blocker, ...]:
+    """Every cap that admitting `milli` now would break, with who uses it up. Empty = none."""
+    found = []
+    for scope in scopes(state, workload):
+        mine = [
+            a for a in state.allocations.values() if a.state.live and _same(scope, state.workload_of(a), workload)
+        ]
+        for metric, limit, need in _asked(scope.caps, workload, milli):
+            if limit is None or metric == "pending":
+                continue
+            have = limit - sum(_uses(a, metric) for a in mine)
+            if need > have:
+                found.append(_blocker(scope, metric, need, have, limit, tuple(_holders(state, mine))))
+    return tuple(found)
+
+
+def _asked(caps: Caps, workload: Workload, milli: int) -> Iterator[tuple[str, int | None, int]]:
+    yield "milli_gpus", caps.milli_gpus, milli
+    yield "workloads", caps.workloads, 1
+    yield "cpus", caps.cpus, workload.request.cpus or 0
+
+
+def _uses(allocation: Allocation, metric: str) -> int:
+    if metric == "workloads":
+        return 1
+    return allocation.cpus if metric == "cpus" else allocation.milli_gpus
+
+
+def _same(scope: Scope, other: Workload, workload: Workload) -> bool:
+    """Whether `other` counts under the scope's cap for `workload`."""
+    if scope.queue is not None and other.queue != scope.queue:
+        return False
+    if scope.of == "user":
+        return other.owner == workload.owner
+    return scope.of == "total" or other.project == workload.project
+
+
+def _holders(state: State, allocations: list[Allocation]) -> Iterator[HeldBy]:
+    for allocation in sorted(allocations, key=lambda a: (a.lease.expires_at or 1 << 62, a.id)):
+        workload = state.workload_of(allocation)
+        yield HeldBy(
+            workload=workload.id,
+            owner=workload.owner,
+            team=workload.team,
+            until=allocation.lease.expires_at,
+        )
+
+
+def _blocker(scope: Scope, unit: str, need: int, have: int, limit: int, held_by: tuple[HeldBy, ...]) -> Blocker:
+    return Blocker(
+        code="over_own_limit",
+        need=need,
+        have=have,
+        limit=limit,
+        unit=unit,
+        scope=scope.name,
+        held_by=held_by,
+        frees_at=min((h.until for h in held_by if h.until is not None), default=None),
+    )

@@ -1,0 +1,166 @@
+"""What the clock alone brings about: warnings, ends, overdue starts and stops. The sweep asks this.
+
+Pure and idempotent: run it never, once or twice in a tick, the same things happen. Deadlines are stored, so
+a pause or a restart delays but never loses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hubgov.clock import Instant
+from hubgov.core.lease import TERM_MS, due_notice, next_warning
+from hubgov.core.model import Allocation, Change, ExtensionState, Workload
+from hubgov.core.policy import Mode
+from hubgov.core.state import State
+from hubgov.core.states import AllocationState, Event, WorkloadState
+from hubgov.core.transitions import SERVICE, cancelled, moved
+
+_S = AllocationState
+
+
+def due(state: State, now: Instant) -> tuple[Change, ...]:
+    """Every change that is due at `now`. Each allocation takes at most one step; ask again after applying."""
+    changes: list[Change] = []
+    for allocation in sorted(state.allocations.values(), key=lambda a: a.id):
+        changes.extend(_due_of(state, allocation, now))
+    for workload in state.pending():
+        limit = state.policy.queues[workload.queue].max_wait_ms
+        waited = _waited(workload, now)
+        if limit is not None and waited >= limit:
+            changes += cancelled(state, workload, now, actor=SERVICE, reason="max_wait", code="max_wait", now=False)
+    return tuple(changes)
+
+
+def next_due(state: State, now: Instant) -> Instant | None:
+    """The next stored deadline after `now`: a hint for when to look again, never the rule itself."""
+    found = [at for a in state.allocations.values() for at in _deadlines(state, a, now) if at > now]
+    for workload in state.pending():
+        limit = state.policy.queues[workload.queue].max_wait_ms
+        if limit is not None:
+            found.append(Instant(now + limit - _waited(workload, now)))
+        if workload.not_before is not None and workload.not_before > now:
+            found.append(workload.not_before)
+    return min(found, default=None)
+
+
+def stop_overdue_at(state: State, allocation: Allocation) -> Instant:
+    """When a stop that isn't confirmed fences the device: `stop_timeout` after the kill."""
+    kill = allocation.since + (0 if allocation.stop_now else TERM_MS)
+    return Instant(kill + state.policy.reclaim.stop_timeout_ms)
+
+
+def start_overdue_at(state: State, allocation: Allocation) -> Instant:
+    """The start deadline of an attempt: its own, else its queue's, from the moment of reservation."""
+    workload = state.workload_of(allocation)
+    own = workload.request.start_deadline_ms
+    limit = own if own is not None else state.policy.queues[workload.queue].start_deadline_ms
+    return Instant(allocation.reserved_at + limit)
+
+
+def _deadlines(state: State, allocation: Allocation, now: Instant) -> Iterator[Instant]:
+    match allocation.state:
+        case _S.RESERVED | _S.STARTING:
+            yield start_overdue_at(state, allocation)
+        case _S.RUNNING:
+            queue = state.policy.queues[state.workload_of(allocation).queue]
+            for at in (
+                allocation.lease.expires_at,
+                next_warning(queue, allocation, now),
+                allocation.claim_by,
+            ):
+                if at is not None:
+                    yield at
+        case _S.EXPIRING | _S.PREEMPTING:
+            if allocation.stop_at is not None:
+                yield allocation.stop_at
+        case _S.STOPPING | _S.RELEASING:
+            yield stop_overdue_at(state, allocation)
+        case _:
+            pass
+
+
+def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
+    """The step that time takes with one allocation."""
+    enforced = state.policy.mode is Mode.ENFORCE
+    match allocation.state:
+        case _S.RESERVED | _S.STARTING if now >= start_overdue_at(state, allocation):
+            return moved(
+                state, allocation, Event.START_OVERDUE, now, reason="start_deadline", stop_at=now, stop_now=True,
+                outcome=WorkloadState.FAILED, end_reason="start_deadline",
+            )  # fmt: skip
+        case _S.RUNNING if allocation.claim_by is not None and now >= allocation.claim_by:
+            return moved(
+                state, allocation, Event.CANCELLED, now, reason="unclaimed", stop_at=now,
+                outcome=WorkloadState.CULLED, end_reason="unclaimed",
+            )  # fmt: skip
+        case _S.RUNNING if enforced and _ended(allocation, now):
+            return _lease_ended(state, allocation)
+        case _S.RUNNING:
+            return _warning(state, allocation, now)
+        case _S.EXPIRING if allocation.stop_at is not None and now >= allocation.stop_at:
+            return _grace_ended(state, allocation, now)
+        case _S.STOPPING | _S.RELEASING if now >= stop_overdue_at(state, allocation):
+            return moved(state, allocation, Event.STOP_OVERDUE, now, reason="stop_timeout")
+        case _:
+            return ()
+
+
+def _ended(allocation: Allocation, now: Instant) -> bool:
+    return allocation.lease.expires_at is not None and now >= allocation.lease.expires_at
+
+
+def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
+    """EXPIRING begins at the end that people were shown, however late the sweep sees it."""
+    at = allocation.lease.expires_at
+    assert at is not None
+    queue = state.policy.queues[state.workload_of(allocation).queue]
+    return moved(
+        state, allocation, Event.LEASE_ENDED, at, reason=allocation.lease.rule,
+        stop_at=Instant(at + queue.grace_ms), save=f"{allocation.id}-{allocation.lease.version}-end",
+    )  # fmt: skip
+
+
+def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
+    """The stop is sent; an extension request still open lapses with it."""
+    reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
+    reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
+    changes = moved(
+        state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=now,
+        outcome=WorkloadState.EXPIRED, end_reason=reason,
+    )  # fmt: skip
+    return (*changes, *_lapsed(state, allocation, now))
+
+
+def _lapsed(state: State, allocation: Allocation, now: Instant) -> Iterator[Change]:
+    for request in sorted(state.extensions.values(), key=lambda e: e.id):
+        if request.workload == allocation.workload and request.state is ExtensionState.NEEDS_APPROVAL:
+            after = replace(request, state=ExtensionState.LAPSED, decided_at=now, decided_by=SERVICE)
+            yield Change(event="extension_lapsed", before=request, after=after, actor=SERVICE)
+
+
+def _warning(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
+    """The warning that is due; the last one also asks Lab to save."""
+    workload = state.workload_of(allocation)
+    queue = state.policy.queues[workload.queue]
+    given = frozenset(
+        n.threshold_ms
+        for n in state.notices.values()
+        if n.allocation == allocation.id and n.lease_version == allocation.lease.version
+    )
+    notice = due_notice(queue, allocation, given, now)
+    if notice is None:
+        return ()
+    changes = [Change(event="warning_issued", before=None, after=notice, actor=SERVICE)]
+    if notice.threshold_ms == min(queue.warn_ms):
+        after = replace(allocation, save=notice.id)
+        changes.append(Change(event="save_requested", before=allocation, after=after, actor=SERVICE))
+    seen = replace(workload, version=workload.version + 1)
+    changes.append(Change(event="workload_moved", before=workload, after=seen, actor=SERVICE))
+    return tuple(changes)
+
+
+def _waited(workload: Workload, now: Instant) -> int:
+    current = now - workload.pending_since if workload.pending_since is not None else 0
+    return workload.waited_ms + current

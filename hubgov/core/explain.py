@@ -1,0 +1,315 @@
+"""Why something waits, for what, until when: the Decision of semantics §10, computed from the picture as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hubgov.clock import Instant
+from hubgov.core import caps, quota
+from hubgov.core.amounts import cost_micro, rounded
+from hubgov.core.decide import choose, eligible, quota_room
+from hubgov.core.due import start_overdue_at
+from hubgov.core.entitlement import would_be_entitled
+from hubgov.core.lease import TERM_MS, granted_lease
+from hubgov.core.model import Allocation, Blocker, Change, Decision, HeldBy, Outcome, Workload
+from hubgov.core.placement import Fit, Offer, Room, find, offers
+from hubgov.core.ranking import Ranking, Standing
+from hubgov.core.screening import must_be_entitled, refusal
+from hubgov.core.state import State
+from hubgov.core.states import AllocationState, WorkloadState
+
+WHY = (
+    "impossible",
+    "misconfigured",
+    "held",
+    "waiting_dependency",
+    "over_own_limit",
+    "over_budget",
+    "waiting_window",
+    "waiting_victims",
+    "waiting_quota",
+    "waiting_devices",
+    "waiting_topology",
+    "sheltered_behind",
+    "backoff",
+    "starting",
+)
+"""The reasons to wait, in the order in which the first that applies becomes the headline."""
+
+
+def explain(state: State, workload: Workload, now: Instant, *, latest: bool = True) -> Decision:
+    """The current Decision on a live workload. `latest=False` leaves out the latest start, which costs most."""
+    allocation = state.allocation_of(workload)
+    if allocation is not None:
+        return _granted(state, workload, allocation, now)
+    found = blockers(state, workload, now)
+    code = min((b.code for b in found), key=WHY.index, default="starting")
+    basis, start = latest_start(state, workload, now) if latest else ("none", None)
+    position, standing = _place_in_line(state, workload, now)
+    return Decision(
+        outcome=Outcome.WAITING,
+        code=code,
+        rule=next((b.scope for b in found if b.code == code), ""),
+        blockers=found,
+        facts={"queue": workload.queue, "team": workload.team, "owner": workload.owner},
+        next_steps=_next_steps(code),
+        latest_start=start,
+        latest_start_basis=basis,
+        position=position,
+        rank=_rank_shown(state, standing),
+        cost_micro=estimated_cost(state, workload, None),
+        evaluated_at=now,
+        policy_version=state.policy.version,
+    )
+
+
+def plan(state: State, workload: Workload, now: Instant) -> Decision:
+    """A dry run: what would happen to this request if it were submitted now. Leaves no trace."""
+    refused = refusal(state, workload, now)
+    if refused is not None:
+        return refused
+    with state.what_if() as applied:
+        change = Change(event="workload_submitted", before=None, after=workload, actor="plan")
+        state.apply(change)
+        applied.append(change)
+        waits = explain(state, workload, now)
+        chosen = choose(state, workload, now) if eligible(state, workload, now) else None
+        if chosen is None:
+            return waits
+        # Somebody better placed may want the same devices; that one is served by the same cycle.
+        return replace(
+            waits,
+            outcome=Outcome.GRANTED,
+            code="fits_now",
+            blockers=(),
+            latest_start=now,
+            latest_start_basis="bound",
+            next_steps=(),
+            facts={**waits.facts, "pool": chosen.offer.pool, "flavor": chosen.offer.flavor or "-"},
+            cost_micro=estimated_cost(state, workload, chosen.offer.flavor, chosen.entitled),
+        )
+
+
+def blockers(state: State, workload: Workload, now: Instant) -> tuple[Blocker, ...]:
+    """Everything in the way of a waiting workload, each with the numbers compared; () if it may start now."""
+    found: list[Blocker] = []
+    hold = state.holds.get(workload.queue)
+    if hold is not None:
+        found.append(Blocker(code="held", need=1, have=0, unit="queues", scope=f"queues.{hold.queue}"))
+    for other in workload.request.after:
+        if other in state.workloads:
+            found.append(
+                Blocker(code="waiting_dependency", need=1, have=0, unit="workloads", scope=f"workload {other}")
+            )
+    if workload.not_before is not None and now < workload.not_before:
+        left = workload.not_before - now
+        found.append(
+            Blocker(code="backoff", need=left, have=0, unit="ms", scope="retry", frees_at=workload.not_before)
+        )
+    found.extend(caps.blocking(state, workload, workload.request.smallest))
+    refused = refusal(state, workload, now)
+    if refused is not None and refused.code == "impossible":
+        return (*refused.blockers, *found)
+    ways = [_in_the_way(state, workload, offer, now) for offer in offers(state.policy, workload)]
+    if ways and all(ways):
+        found.extend(b for way in ways for b in way)
+    return tuple(found)
+
+
+def _in_the_way(state: State, workload: Workload, offer: Offer, now: Instant) -> list[Blocker]:
+    """What keeps the smallest allowed count off one offer; empty where it fits."""
+    need = workload.request.smallest
+    found = []
+    if need and offer.key is not None:
+        found.extend(_quota_blockers(state, workload, offer, need, now))
+    fit = find(state, workload, offer, need)
+    if not isinstance(fit, Fit):
+        found.append(_device_blocker(state, workload, offer, need, fit))
+    return found
+
+
+def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, now: Instant) -> list[Blocker]:
+    assert offer.key is not None
+    tree = state.tree(offer.key, now)
+    used = quota.usage(tree, state.charges(offer.key))
+    have = quota_room(state, workload, offer, now)
+    place = quota.tightest(tree, used, state.place_of(workload))
+    limit = tree.subtree[place] + (tree.shares[place].borrow or 0)
+    if have >= need and must_be_entitled(state, workload):
+        if would_be_entitled(state, offer.key, workload, need, now):
+            return []
+        have = 0
+    elif have >= need:
+        return []
+    charged = [a for a in state.allocations.values() if a.charged and a.charge_key == offer.key]
+    under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
+    held_by = _holders(state, under)
+    return [
+        Blocker(
+            code="waiting_quota",
+            need=need,
+            have=have,
+            limit=limit,
+            scope=f"{place.level} {place.name}".strip(),
+            pool=offer.pool,
+            flavor=offer.flavor,
+            held_by=held_by,
+            frees_at=_first_until(held_by),
+        )
+    ]
+
+
+def _device_blocker(state: State, workload: Workload, offer: Offer, need: int, room: Room) -> Blocker:
+    """No devices at all, or enough of them but not together."""
+    together = room.total < need
+    keys = {
+        device.key
+        for node in state.nodes.values()
+        for device in node.devices
+        if offer.flavor is not None and (device.pool, device.flavor) == (offer.pool, offer.flavor)
+    }
+    holding = {a for key in keys for a in state.on_device.get(key, ())}
+    held_by = _holders(state, (state.allocations[a] for a in holding))
+    return Blocker(
+        code="waiting_devices" if together or need == 0 else "waiting_topology",
+        need=need,
+        have=room.most,
+        limit=1000 * len(keys),
+        scope=f"pool {offer.pool}",
+        node=room.node,
+        pool=offer.pool,
+        flavor=offer.flavor,
+        held_by=held_by,
+        frees_at=_first_until(held_by),
+    )
+
+
+def _holders(state: State, allocations: Iterable[Allocation]) -> tuple[HeldBy, ...]:
+    found = [
+        HeldBy(workload=w.id, owner=w.owner, team=w.team, until=free_by(state, a))
+        for a in allocations
+        if (w := state.workload_of(a))
+    ]
+    return tuple(sorted(found, key=lambda h: (h.until if h.until is not None else 1 << 62, h.workload)))
+
+
+def _first_until(held_by: tuple[HeldBy, ...]) -> Instant | None:
+    return min((h.until for h in held_by if h.until is not None), default=None)
+
+
+def free_by(state: State, allocation: Allocation) -> Instant | None:
+    """When an allocation's devices are free at the latest, if nobody extends it; None for an endless lease.
+
+    The lease's end, its grace, and the time a stop may take.
+    """
+    queue = state.policy.queues[state.workload_of(allocation).queue]
+    lease = allocation.lease
+    match allocation.state:
+        case AllocationState.RESERVED | AllocationState.STARTING:
+            if lease.length_ms is None:
+                return None
+            end = start_overdue_at(state, allocation) + lease.length_ms + queue.grace_ms
+        case AllocationState.RUNNING | AllocationState.SUSPECT:
+            if lease.expires_at is None:
+                return None
+            end = lease.expires_at + queue.grace_ms
+        case AllocationState.EXPIRING | AllocationState.PREEMPTING:
+            end = allocation.stop_at if allocation.stop_at is not None else allocation.since + queue.grace_ms
+        case AllocationState.STOPPING | AllocationState.RELEASING:
+            end = allocation.since
+        case _:
+            return None
+    return Instant(end + TERM_MS)
+
+
+def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, Instant | None]:
+    """(basis, time) by which the workload starts if nobody extends and nobody passes it: ("bound", t).
+
+    Leases end, so the devices come free one after another; the first moment at which quota, caps and devices
+    all allow it is the bound. ("none", None) where an endless lease or a hold stands in the way.
+    """
+    if workload.queue in state.holds or any(o in state.workloads for o in workload.request.after):
+        return "none", None
+    begin = max(now, workload.not_before or now)
+    ends = sorted((end, a.id) for a in state.allocations.values() if (end := free_by(state, a)) is not None)
+    with state.what_if() as applied:
+        if choose(state, workload, now) is not None:
+            return "bound", Instant(begin)
+        for end, allocation_id in ends:
+            before = state.allocations[allocation_id]
+            gone = Change(
+                event="what_if",
+                before=before,
+                after=replace(before, state=AllocationState.RELEASED, ended_at=end),
+                actor="explain",
+            )
+            state.apply(gone)
+            applied.append(gone)
+            if choose(state, workload, max(end, now)) is not None:
+                return "bound", Instant(max(end, begin))
+    return "none", None
+
+
+def _place_in_line(state: State, workload: Workload, now: Instant) -> tuple[int | None, Standing | None]:
+    """(1-based place among those who wait in the same queue, its standing)."""
+    waiting = [w for w in state.pending() if w.queue == workload.queue]
+    for place, standing in enumerate(Ranking(state, now).in_order(waiting), start=1):
+        if standing.workload.id == workload.id:
+            return place, standing
+    return None, None
+
+
+def _rank_shown(state: State, standing: Standing | None) -> dict[str, int | str | bool]:
+    """What the place in line comes from, in the order in which it is compared."""
+    if standing is None:
+        return {}
+    workload = standing.workload
+    shares = [share / (1 << 40) for _, share in standing.shares]
+    return {
+        "within_guarantee": standing.within_guarantee,
+        "queue_priority": state.policy.queues[workload.queue].priority,
+        "project_priority": state.policy.projects[workload.project].priority,
+        "shares_milli_gpus": " ".join(str(int(share)) for share in shares),
+        "eligible_since": workload.eligible_since,
+        "submitted": workload.seq,
+    }
+
+
+def _next_steps(code: str) -> tuple[str, ...]:
+    steps = {
+        "impossible": ("change_request", "cancel"),
+        "held": ("other_queue", "wait"),
+        "over_own_limit": ("cancel_another", "wait"),
+    }
+    return steps.get(code, ("wait", "smaller_request", "other_queue"))
+
+
+def _granted(state: State, workload: Workload, allocation: Allocation, now: Instant) -> Decision:
+    running = workload.state is WorkloadState.RUNNING
+    return Decision(
+        outcome=Outcome.GRANTED,
+        code="running" if running else "starting",
+        rule=allocation.lease.rule,
+        facts={"queue": workload.queue, "pool": allocation.pool, "flavor": allocation.flavor or "-"},
+        cost_micro=estimated_cost(state, workload, allocation.flavor),
+        evaluated_at=now,
+        policy_version=state.policy.version,
+    )
+
+
+def estimated_cost(state: State, workload: Workload, flavor: str | None, entitled: bool = True) -> int | None:
+    """What the whole lease would cost on a flavor (the dearest it may get when none is known), in micro.
+
+    None for an endless lease. Class, queue and borrowing factors count; nothing is charged for no device.
+    """
+    policy = state.policy
+    queue = policy.queues[workload.queue]
+    length = granted_lease(queue, workload).length_ms
+    if length is None:
+        return None
+    names = [flavor] if flavor else [o.flavor for o in offers(policy, workload) if o.flavor]
+    price = max((policy.flavors[name].price_micro_per_hour for name in names), default=0)
+    factor = policy.costs.class_factor_micro.get(queue.class_, 1_000_000)
+    borrowed = 1_000_000 if entitled else policy.costs.borrowed_factor_micro
+    return rounded(cost_micro(length, workload.request.smallest, price, queue.cost_factor_micro, factor, borrowed))

@@ -1,0 +1,458 @@
+"""The records that the ledger keeps and the core reasons about: immutable values, ids as their own types.
+
+Units: GPUs in thousandths (`milli`), memory in MiB, instants and spans in milliseconds (`clock.Instant`).
+A record is never changed in place; a `Change` carries the one before and the one after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NewType
+
+from hubgov.clock import Instant
+from hubgov.core.policy import Kind, Policy
+from hubgov.core.states import CHARGED, AllocationState, WorkloadState
+
+WorkloadId = NewType("WorkloadId", str)
+AllocationId = NewType("AllocationId", str)
+ExtensionId = NewType("ExtensionId", str)
+
+ANY_NODES = 0
+"""`Request.nodes` of a workload that may be spread over whatever fits."""
+
+
+# --- devices -----------------------------------------------------------------------------------------
+
+
+class Health(StrEnum):
+    """Whether a device may get new work: only one that is ok does."""
+
+    OK = "ok"
+    SICK = "sick"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One physical card of a node, as far as placement cares. `island`: cards with the same number are linked."""
+
+    node: str
+    index: int
+    uuid: str
+    flavor: str | None
+    pool: str | None
+    memory_mib: int
+    island: int = 0
+    health: Health = Health.OK
+    simulated: bool = False
+    minor: int | None = None
+
+    @property
+    def key(self) -> DeviceKey:
+        return (self.node, self.index)
+
+
+DeviceKey = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine with its devices. `pools` it serves also count for work without a device."""
+
+    name: str
+    pools: tuple[str, ...]
+    devices: tuple[Device, ...]
+    cpus: int | None = None
+    ram_mib: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    accepts: bool = True
+    """False while drained, down or retired: what runs goes on, nothing new comes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenDevice:
+    """A device as a probe found it, before the policy says what it is for."""
+
+    index: int
+    uuid: str
+    model: str
+    memory_mib: int
+    minor: int | None = None
+    health: Health = Health.OK
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenNode:
+    """A machine as its probe found it; record of the ledger, keyed by name."""
+
+    name: str
+    hostname: str
+    cpus: int
+    ram_mib: int
+    devices: tuple[SeenDevice, ...]
+    drained: bool = False
+    reachable: bool = True
+
+
+# --- workloads ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a workload asks for. Frozen at submit; a change of mind is another request.
+
+    `milli_gpus` are the counts that would do, ascending; (0,) asks for no device. `memory_mib` is per device.
+    `lease_ms` None takes the queue's default.
+    """
+
+    milli_gpus: tuple[int, ...]
+    flavors: tuple[str, ...] = ()
+    memory_mib: int | None = None
+    cpus: int | None = None
+    ram_mib: int | None = None
+    need: Mapping[str, str] = field(default_factory=dict)
+    nodes: int = 1
+    lease_ms: int | None = None
+    preemptible: bool = True
+    override: str | None = None
+    retry_max: int | None = None
+    start_deadline_ms: int | None = None
+    after: tuple[WorkloadId, ...] = ()
+    model: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    server: str = ""
+    """Name of the notebook server; empty for a user's default one."""
+    profile: str | None = None
+    environment_name: str | None = None
+    resumes: WorkloadId | None = None
+
+    @property
+    def smallest(self) -> int:
+        """The fewest milli-GPUs that would do."""
+        return self.milli_gpus[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A request and what became of it. `seq` is the order of submission; `eligible_since` its place in line."""
+
+    id: WorkloadId
+    seq: int
+    name: str
+    kind: Kind
+    owner: str
+    team: str
+    project: str
+    environment: str
+    queue: str
+    priority: int
+    request: Request
+    submitted_at: Instant
+    eligible_since: Instant
+    state: WorkloadState = WorkloadState.PENDING
+    version: int = 1
+    attempt: int = 0
+    evictions: int = 0
+    retries: int = 0
+    allocation: AllocationId | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    ran_ms: int = 0
+    """Running time of the attempts that are over; of the time limit, not of the charge."""
+    waited_ms: int = 0
+    """Time pending of the attempts that are over; the current wait is on top."""
+    pending_since: Instant | None = None
+    end_reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    note: str = ""
+    not_before: Instant | None = None
+    """Back-off: not eligible before this."""
+    extensions_used: int = 0
+
+    @property
+    def live(self) -> bool:
+        return not self.state.final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceShare:
+    """A device, or part of one, bound to an allocation. A whole card has 1000 milli and its full memory."""
+
+    node: str
+    index: int
+    uuid: str
+    milli: int
+    memory_mib: int
+    simulated: bool = False
+
+    @property
+    def key(self) -> DeviceKey:
+        return (self.node, self.index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The term of an allocation. None for `expires_at` = no end (protected only), or not running yet.
+
+    `version` moves with each extension, so that an expiry and an extension can be told apart. `rule` names
+    what the end comes from: lease, extension, lease_max, max_total, window.
+    """
+
+    length_ms: int | None
+    expires_at: Instant | None = None
+    hard_end_at: Instant | None = None
+    granted_at: Instant | None = None
+    """When it began or was last extended: warnings due before that are not given again."""
+    version: int = 1
+    rule: str = "lease"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessId:
+    """A process that a later one with the same pid can't be mistaken for."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """Devices bound to a workload for one attempt; the only thing that carries a charge."""
+
+    id: AllocationId
+    workload: WorkloadId
+    attempt: int
+    pool: str
+    flavor: str | None
+    """None for work without a device."""
+    milli_gpus: int
+    devices: tuple[DeviceShare, ...]
+    node: str
+    cpus: int
+    ram_mib: int
+    lease: Lease
+    reserved_at: Instant
+    policy_version: int
+    state: AllocationState = AllocationState.RESERVED
+    since: Instant = Instant(0)
+    """When it entered its state."""
+    launched_at: Instant | None = None
+    started_at: Instant | None = None
+    stop_at: Instant | None = None
+    """When the stop is sent, while in a grace; afterwards when it was."""
+    halted_at: Instant | None = None
+    """When it stopped computing: its process ended or the stop was sent."""
+    ended_at: Instant | None = None
+    """When its devices were free again."""
+    outcome: WorkloadState | None = None
+    """What the workload becomes once the devices are free; None = it waits again (evicted, lost)."""
+    end_reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    main: ProcessId | None = None
+    init: ProcessId | None = None
+    save: str | None = None
+    """Id of the save that Lab is asked for; moves on when another is due."""
+    save_answered: str | None = None
+    url: str | None = None
+    claim_by: Instant | None = None
+    """Started with nobody attached: released unless somebody opens it before this."""
+    stop_now: bool = False
+    """The stop was asked for without grace."""
+
+    @property
+    def charged(self) -> bool:
+        return self.state in CHARGED and self.milli_gpus > 0
+
+    @property
+    def charge_key(self) -> ChargeKey | None:
+        return (self.pool, self.flavor) if self.flavor is not None else None
+
+
+ChargeKey = tuple[str, str]
+"""(pool, flavor): what quota is counted on."""
+
+
+# --- the rest of the record --------------------------------------------------------------------------
+
+
+class ExtensionState(StrEnum):
+    GRANTED = "granted"
+    NEEDS_APPROVAL = "needs_approval"
+    DENIED = "denied"
+    LAPSED = "lapsed"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtensionRequest:
+    """One request for more time and its outcome."""
+
+    id: ExtensionId
+    workload: WorkloadId
+    by_ms: int
+    reason: str
+    requested_by: str
+    requested_at: Instant
+    state: ExtensionState
+    code: str
+    lease_version: int
+    expires_at: Instant | None = None
+    decided_by: str | None = None
+    decided_at: Instant | None = None
+    decision_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A warning that was due: once per (allocation, lease version, threshold), recorded before it is shown."""
+
+    id: str
+    allocation: AllocationId
+    workload: WorkloadId
+    kind: str
+    threshold_ms: int
+    lease_version: int
+    deadline: Instant
+    issued_at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedDocument:
+    path: str
+    outcome: str
+    bytes: int
+    sha256: str
+    saved_at: Instant | None
+    copy: str | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSeen:
+    id: str
+    name: str
+    path: str
+    busy: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveRecord:
+    """What a session reported of one save; the receipt is built from the last."""
+
+    id: str
+    allocation: AllocationId
+    workload: WorkloadId
+    at: Instant
+    asked_lab: bool
+    documents: tuple[SavedDocument, ...]
+    kernels: tuple[KernelSeen, ...]
+    terminals: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueHold:
+    """A queue that starts nothing. `closed` also refuses new work. Record keyed by the queue."""
+
+    queue: str
+    held: bool
+    closed: bool
+    by: str
+    reason: str
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyText:
+    """One applied version of the policy: its text as written, and the values read from it."""
+
+    version: int
+    text: str
+    applied_at: Instant
+    applied_by: str
+    policy: Policy
+
+
+Record = Workload | Allocation | ExtensionRequest | Notice | SaveRecord | QueueHold | SeenNode | PolicyText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One record written: what it was (None = new), what it is now, by whom and why.
+
+    `event` names it in the past tense for the journal. Turning `before` and `after` round undoes it.
+    """
+
+    event: str
+    before: Record | None
+    after: Record | None
+    actor: str
+    reason: str = ""
+
+    @property
+    def undone(self) -> Change:
+        return replace(self, before=self.after, after=self.before)
+
+
+# --- verdicts ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBy:
+    workload: WorkloadId
+    owner: str
+    team: str
+    until: Instant | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """One thing in the way. `need`, `have`, `limit` in `unit` (milli_gpus, workloads, cpus, mib, ms, micro)."""
+
+    code: str
+    need: int
+    have: int
+    limit: int | None = None
+    unit: str = "milli_gpus"
+    scope: str = ""
+    """Place in the tree or in the rules: a team, a user, a queue, a cap's name."""
+    node: str | None = None
+    pool: str | None = None
+    flavor: str | None = None
+    held_by: tuple[HeldBy, ...] = ()
+    frees_at: Instant | None = None
+
+
+class Outcome(StrEnum):
+    GRANTED = "granted"
+    WAITING = "waiting"
+    REFUSED = "refused"
+    NEEDS_APPROVAL = "needs_approval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Granted, waiting or refused, with every number compared. A value, never an exception.
+
+    `code` is the first of the reasons; `facts` are the numbers that its sentence needs; `next_steps` are codes.
+    """
+
+    outcome: Outcome
+    code: str
+    rule: str = ""
+    blockers: tuple[Blocker, ...] = ()
+    facts: Mapping[str, int | str] = field(default_factory=dict)
+    next_steps: tuple[str, ...] = ()
+    latest_start: Instant | None = None
+    latest_start_basis: str = "none"
+    position: int | None = None
+    rank: Mapping[str, int | str | bool] = field(default_factory=dict)
+    cost_micro: int | None = None
+    evaluated_at: Instant = Instant(0)
+    policy_version: int = 0

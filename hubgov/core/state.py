@@ -1,0 +1,239 @@
+"""The live picture: what runs, what waits, which devices and quota are taken.
+
+Built from the ledger's records and changed only by `apply(change)`; undoing a change is applying it turned
+round, which is how a what-if leaves no trace. Everything that can be derived is derived here, never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hubgov.clock import Instant
+from hubgov.core import quota
+from hubgov.core.inventory import capacity, inventory
+from hubgov.core.model import (
+    Allocation,
+    AllocationId,
+    Change,
+    ChargeKey,
+    DeviceKey,
+    ExtensionId,
+    ExtensionRequest,
+    Node,
+    Notice,
+    PolicyText,
+    QueueHold,
+    Record,
+    SaveRecord,
+    SeenNode,
+    Workload,
+    WorkloadId,
+)
+from hubgov.core.policy import Policy
+from hubgov.core.quota import Place, QuotaTree
+from hubgov.core.states import AllocationState, WorkloadState
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A span in which an allocation's share and class were constant; `to` None while it is open."""
+
+    allocation: AllocationId
+    place: Place
+    milli_gpus: int
+    start: Instant
+    end: Instant | None
+
+
+class State:
+    """What is live now. `policy` and `nodes` come with it, so that a rule never needs a second source."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.policy_text: PolicyText | None = None
+        self.seen: dict[str, SeenNode] = {}
+        self.nodes: dict[str, Node] = inventory(policy, ())
+        self.workloads: dict[WorkloadId, Workload] = {}
+        self.allocations: dict[AllocationId, Allocation] = {}
+        self.extensions: dict[ExtensionId, ExtensionRequest] = {}
+        self.notices: dict[str, Notice] = {}
+        self.saves: dict[str, SaveRecord] = {}
+        self.holds: dict[str, QueueHold] = {}
+        self.on_device: dict[DeviceKey, tuple[AllocationId, ...]] = {}
+        self.segments: dict[AllocationId, Segment] = {}
+        self.last_seq = 0
+        self._trees: dict[tuple[ChargeKey, Instant], QuotaTree] = {}
+
+    # --- changing ------------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        """Put the record after the change in the place of the one before. `change.undone` takes it back."""
+        if isinstance(change.before, Allocation):
+            self._unbind(change.before)
+        self._put(change)
+        if isinstance(change.after, Allocation) and change.after.state.live:
+            self._bind(change.after)
+
+    def apply_all(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self.apply(change)
+
+    @contextmanager
+    def what_if(self) -> Iterator[list[Change]]:
+        """A trial: append to the list what was applied inside; all of it is undone at the end."""
+        applied: list[Change] = []
+        try:
+            yield applied
+        finally:
+            for change in reversed(applied):
+                self.apply(change.undone)
+
+    def _put(self, change: Change) -> None:
+        record = change.after if change.after is not None else change.before
+        gone = change.after is None
+        match record:
+            case Workload():
+                _set(self.workloads, record.id, None if gone or not record.live else record)
+                self.last_seq = max(self.last_seq, record.seq)
+            case Allocation():
+                _set(self.allocations, record.id, None if gone or not record.state.live else record)
+                self._meter(record, gone)
+            case ExtensionRequest():
+                _set(self.extensions, record.id, None if gone else record)
+            case Notice():
+                _set(self.notices, record.id, None if gone else record)
+            case SaveRecord():
+                _set(self.saves, record.id, None if gone else record)
+            case QueueHold():
+                _set(self.holds, record.queue, None if gone or not record.held else record)
+            case SeenNode():
+                _set(self.seen, record.name, None if gone else record)
+                self._rebuild_nodes()
+            case PolicyText():
+                self._use_policy(record)
+            case None:
+                raise ValueError("a change without a record")
+
+    def _use_policy(self, text: PolicyText) -> None:
+        self.policy_text, self.policy = text, text.policy
+        self._rebuild_nodes()
+
+    def _rebuild_nodes(self) -> None:
+        self.nodes = inventory(self.policy, self.seen.values())
+        self._trees.clear()
+
+    def _bind(self, allocation: Allocation) -> None:
+        for share in allocation.devices:
+            self.on_device[share.key] = (*self.on_device.get(share.key, ()), allocation.id)
+
+    def _unbind(self, allocation: Allocation) -> None:
+        for share in allocation.devices:
+            left = tuple(a for a in self.on_device.get(share.key, ()) if a != allocation.id)
+            _set(self.on_device, share.key, left or None)
+
+    def _meter(self, allocation: Allocation, gone: bool) -> None:
+        """Keep the segment of past use that the ranking reads: open while charged, closed after."""
+        if gone:
+            self.segments.pop(allocation.id, None)
+            return
+        if allocation.milli_gpus == 0:
+            return
+        workload = self.workloads.get(allocation.workload)
+        known = self.segments.get(allocation.id)
+        if known is None and workload is None:
+            return
+        place = known.place if known else quota.project_place(workload.project)  # type: ignore[union-attr]
+        end = None if allocation.charged else (allocation.ended_at or allocation.since)
+        self.segments[allocation.id] = Segment(
+            allocation.id, place, allocation.milli_gpus, allocation.reserved_at, end
+        )
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def pending(self) -> list[Workload]:
+        """Who waits, in order of submission."""
+        return sorted((w for w in self.workloads.values() if w.state is WorkloadState.PENDING), key=lambda w: w.seq)
+
+    def allocation_of(self, workload: Workload) -> Allocation | None:
+        """The live allocation of a workload, if it has one."""
+        return self.allocations.get(workload.allocation) if workload.allocation else None
+
+    def workload_of(self, allocation: Allocation) -> Workload:
+        return self.workloads[allocation.workload]
+
+    def place_of(self, workload: Workload) -> Place:
+        """Where the workload's charge lies in the quota tree."""
+        return quota.project_place(workload.project)
+
+    def charge_keys(self) -> list[ChargeKey]:
+        """Every (pool, flavor) that has devices or quota, sorted."""
+        found = {(row.pool, row.flavor) for row in self.policy.quotas}
+        for node in self.nodes.values():
+            found |= {(d.pool, d.flavor) for d in node.devices if d.pool and d.flavor}
+        return sorted(found)
+
+    def charges(self, key: ChargeKey) -> dict[Place, int]:
+        """Milli-GPUs charged on a (pool, flavor), by the place that carries the charge."""
+        total: dict[Place, int] = {}
+        for allocation in self.allocations.values():
+            if allocation.charged and allocation.charge_key == key:
+                place = self.place_of(self.workload_of(allocation))
+                total[place] = total.get(place, 0) + allocation.milli_gpus
+        return total
+
+    def tree(self, key: ChargeKey, now: Instant) -> QuotaTree:
+        """The quota tree of a (pool, flavor) at `now`."""
+        if (key, now) not in self._trees:
+            if len(self._trees) > 256:
+                self._trees.clear()
+            self._trees[key, now] = quota.build_tree(self.policy, key, capacity(self.nodes, *key), now)
+        return self._trees[key, now]
+
+    def free(self, key: DeviceKey) -> int:
+        """Milli-GPUs of a device that no live allocation holds, fenced ones included in what is held."""
+        return 1000 - sum(self._shares(key, "milli"))
+
+    def free_memory(self, key: DeviceKey, memory_mib: int) -> int:
+        """MiB of a device of that size that nobody was promised."""
+        return memory_mib - sum(self._shares(key, "memory_mib"))
+
+    def _shares(self, key: DeviceKey, field: str) -> Iterator[int]:
+        for allocation_id in self.on_device.get(key, ()):
+            for share in self.allocations[allocation_id].devices:
+                if share.key == key:
+                    yield getattr(share, field)
+
+    def used_on_node(self, node: str) -> tuple[int, int]:
+        """(cpus, MiB of RAM) that live allocations were given on a node."""
+        cpus = ram = 0
+        for allocation in self.allocations.values():
+            if allocation.node == node and allocation.state is not AllocationState.LOST:
+                cpus += allocation.cpus
+                ram += allocation.ram_mib
+        return cpus, ram
+
+
+def _set(table: dict[_K, _V], key: _K, value: _V | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def record_id(record: Record) -> str:
+    """What a record is known by within its kind."""
+    match record:
+        case QueueHold():
+            return record.queue
+        case SeenNode():
+            return record.name
+        case PolicyText():
+            return str(record.version)
+        case _:
+            return record.id

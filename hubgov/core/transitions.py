@@ -1,0 +1,208 @@
+"""The moves of workloads and allocations as changes: what the ledger writes when something happens.
+
+Each function answers with the changes to write, empty where the table of states has no such move. None of
+them applies anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hubgov.clock import Instant
+from hubgov.core.lease import granted_lease, started_lease
+from hubgov.core.model import Allocation, AllocationId, Change, Workload
+from hubgov.core.placement import Fit, Offer
+from hubgov.core.state import State
+from hubgov.core.states import METERED, AllocationState, Event, WorkloadState, advance
+
+SERVICE = "hubgov"
+"""The actor of what the service does by itself."""
+
+_S = AllocationState
+
+
+def submitted(workload: Workload, actor: str) -> tuple[Change, ...]:
+    """A new request in line."""
+    return (Change(event="workload_submitted", before=None, after=workload, actor=actor),)
+
+
+def admitted(
+    state: State, workload: Workload, offer: Offer, fit: Fit, milli: int, now: Instant
+) -> tuple[Change, ...]:
+    """Devices bound and charged; from here on they are nobody else's."""
+    attempt = workload.attempt + 1
+    request = workload.request
+    allocation = Allocation(
+        id=AllocationId(f"{workload.id}.{attempt}"),
+        workload=workload.id,
+        attempt=attempt,
+        pool=offer.pool,
+        flavor=offer.flavor,
+        milli_gpus=milli,
+        devices=fit.devices,
+        node=fit.node,
+        cpus=request.cpus or 0,
+        ram_mib=request.ram_mib or 0,
+        lease=granted_lease(state.policy.queues[workload.queue], workload),
+        reserved_at=now,
+        policy_version=state.policy.version,
+        since=now,
+    )
+    after = replace(
+        workload,
+        version=workload.version + 1,
+        state=WorkloadState.ADMITTED,
+        attempt=attempt,
+        allocation=allocation.id,
+        waited_ms=workload.waited_ms + _current_wait(workload, now),
+        pending_since=None,
+        not_before=None,
+    )
+    return (
+        Change(event="workload_admitted", before=workload, after=after, actor=SERVICE),
+        Change(event="allocation_reserved", before=None, after=allocation, actor=SERVICE),
+    )
+
+
+def moved(
+    state: State,
+    allocation: Allocation,
+    event: Event,
+    at: Instant,
+    *,
+    actor: str = SERVICE,
+    reason: str = "",
+    **updates: Any,
+) -> tuple[Change, ...]:
+    """The changes when `event` happens to an allocation at `at`; () where it may not happen in its state."""
+    target = advance(allocation.state, event)
+    if target is None:
+        return ()
+    workload = state.workload_of(allocation)
+    after = replace(allocation, state=target, since=at, **updates)
+    if target not in METERED and after.halted_at is None and allocation.state in METERED:
+        after = replace(after, halted_at=at)
+    if event is Event.READY:
+        after = _on_ready(state, workload, after, at)
+    if target is _S.RELEASED:
+        after = replace(after, ended_at=at)
+    changes = [
+        Change(event=f"allocation_{event.value}", before=allocation, after=after, actor=actor, reason=reason)
+    ]
+    then = _workload_after(state, workload, after, event, at)
+    if then != workload:
+        # Any move is a new version of the document that clients poll for.
+        name = f"workload_{then.state.value}" if then.state is not workload.state else "workload_moved"
+        changes.append(Change(event=name, before=workload, after=then, actor=actor, reason=reason))
+    return tuple(changes)
+
+
+def _on_ready(state: State, workload: Workload, allocation: Allocation, at: Instant) -> Allocation:
+    """The lease clock starts when the workload is ready: waiting and starting cost no lease."""
+    lease = started_lease(state.policy.queues[workload.queue], workload, allocation.lease, at)
+    return replace(allocation, started_at=at, lease=lease)
+
+
+def _workload_after(
+    state: State, workload: Workload, allocation: Allocation, event: Event, at: Instant
+) -> Workload:
+    after = replace(workload, version=workload.version + 1)
+    if allocation.state is _S.RUNNING:
+        started = workload.started_at if workload.started_at is not None else at
+        return replace(after, state=WorkloadState.RUNNING, started_at=started)
+    if allocation.state is not _S.RELEASED:
+        return after
+    ran = workload.ran_ms + ran_ms(allocation, at)
+    if allocation.outcome is WorkloadState.FAILED and _may_retry(state, workload):
+        backoff = state.policy.queues[workload.queue].retry.backoff_ms
+        again = _waiting_again(after, at, ran)
+        return replace(again, retries=workload.retries + 1, not_before=Instant(at + backoff))
+    if allocation.outcome is None:
+        return _waiting_again(after, at, ran)
+    return replace(
+        after,
+        state=allocation.outcome,
+        ended_at=at,
+        ran_ms=ran,
+        end_reason=allocation.end_reason,
+        exit_code=allocation.exit_code,
+        signal=allocation.signal,
+    )
+
+
+def _waiting_again(workload: Workload, at: Instant, ran: int) -> Workload:
+    """Back in line at its original place."""
+    return replace(
+        workload, state=WorkloadState.PENDING, allocation=None, pending_since=at, ran_ms=ran, end_reason=None
+    )
+
+
+def _may_retry(state: State, workload: Workload) -> bool:
+    asked = workload.request.retry_max
+    limit = state.policy.queues[workload.queue].retry.max
+    return workload.retries < (limit if asked is None else min(asked, limit))
+
+
+def ran_ms(allocation: Allocation, now: Instant) -> int:
+    """Running time of this attempt so far: from ready to the end of its process, in ms."""
+    if allocation.started_at is None:
+        return 0
+    end = allocation.halted_at if allocation.halted_at is not None else now
+    return max(0, end - allocation.started_at)
+
+
+def exited(
+    state: State, allocation: Allocation, at: Instant, *, code: int | None, signal: int | None = None
+) -> tuple[Change, ...]:
+    """The process ended by itself. A reason decided before (a stop on its way) stands, however it ended.
+
+    An exit within the grace counts as its own end: succeeded or failed by its code.
+    """
+    updates: dict[str, Any] = {"exit_code": code, "signal": signal}
+    if allocation.outcome is None:
+        if allocation.state in (_S.RESERVED, _S.STARTING):
+            updates |= {"outcome": WorkloadState.FAILED, "end_reason": "start_failed"}
+        elif code == 0:
+            updates |= {"outcome": WorkloadState.SUCCEEDED, "end_reason": "completed"}
+        else:
+            updates |= {"outcome": WorkloadState.FAILED, "end_reason": "failed"}
+    return moved(state, allocation, Event.EXITED, at, **updates)
+
+
+def cancelled(
+    state: State, workload: Workload, at: Instant, *, actor: str, reason: str, code: str, now: bool
+) -> tuple[Change, ...]:
+    """Cancel in whatever state: waiting ends at once, running is told to stop (with its grace unless `now`)."""
+    allocation = state.allocation_of(workload)
+    if allocation is None:
+        return _cancelled_waiting(workload, at, actor=actor, reason=reason, code=code)
+    updates: dict[str, Any] = {
+        "outcome": WorkloadState.CANCELLED,
+        "end_reason": code,
+        "stop_at": at,
+        "stop_now": now,
+    }
+    return moved(state, allocation, Event.CANCELLED, at, actor=actor, reason=reason, **updates)
+
+
+def _cancelled_waiting(
+    workload: Workload, at: Instant, *, actor: str, reason: str, code: str
+) -> tuple[Change, ...]:
+    if workload.state is not WorkloadState.PENDING:
+        return ()
+    after = replace(
+        workload,
+        version=workload.version + 1,
+        state=WorkloadState.CANCELLED,
+        ended_at=at,
+        end_reason=code,
+        waited_ms=workload.waited_ms + _current_wait(workload, at),
+        pending_since=None,
+        note=reason,
+    )
+    return (Change(event="workload_cancelled", before=workload, after=after, actor=actor, reason=reason),)
+
+
+def _current_wait(workload: Workload, now: Instant) -> int:
+    return max(0, now - workload.pending_since) if workload.pending_since is not None else 0

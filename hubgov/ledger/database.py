@@ -1,0 +1,91 @@
+"""The connection to SQLite or PostgreSQL, set up so that a commit that returned is on disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.engine import make_url
+
+from hubgov.errors import Invalid, Unavailable
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs", "lustre", "gpfs", "beegfs", "ncpfs"]
+)
+
+
+def connect(url: str) -> sa.Engine:
+    """An engine on the database at `url`. Invalid for an unsupported kind or SQLite on a network file system.
+
+    SQLite runs in WAL mode with FULL sync, and every write transaction takes the write lock when it begins,
+    so that two writers queue up instead of failing half-way.
+    """
+    kind = make_url(url).get_backend_name()
+    if kind == "postgresql":
+        return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    if kind != "sqlite":
+        raise Invalid(f"{kind} is not a supported database", hint="use sqlite:///PATH or postgresql+psycopg://…")
+    path = make_url(url).database
+    if not path or path == ":memory:":
+        raise Invalid("the ledger needs a file, not SQLite in memory", hint="use sqlite:///PATH")
+    _refuse_network_file_system(Path(path))
+    engine = sa.create_engine(url, connect_args={"timeout": 10})
+    sa.event.listen(engine, "connect", _set_up_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin when we say so, see _begin_sqlite
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _refuse_network_file_system(path: Path) -> None:
+    """WAL needs shared memory between processes, which network file systems don't give: refuse them."""
+    kind = file_system_of(path.parent)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise Invalid(
+            f"{path.parent} is on a network file system ({kind}); SQLite would lose data there",
+            hint="put the state folder on a local disk, or use PostgreSQL",
+        )
+
+
+def file_system_of(folder: Path) -> str:
+    """The type of the file system that a folder lies on, from /proc/mounts; empty where that can't be told."""
+    try:
+        mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    real = os.path.realpath(folder)
+    best, kind = "", ""
+    for line in mounts:
+        _, point, type_, *_ = line.split(" ")
+        point = point.replace("\\040", " ")
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, type_
+    return kind
+
+
+def upgrade(engine: sa.Engine, revision: str = "head") -> None:
+    """Bring the database's tables to the newest version. Safe to run again."""
+    config = Config()
+    config.set_main_option("script_location", "hubgov.ledger:migrations")
+    try:
+        with engine.connect().execution_options(writes=True) as connection, connection.begin():
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+    except sa.exc.OperationalError as error:
+        raise Unavailable(
+            f"the ledger can't be opened: {error.orig}", hint="check the path and its rights"
+        ) from error
