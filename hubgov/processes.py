@@ -217,6 +217,15 @@ def box_gone(main: ProcessRef | None, init: ProcessRef | None, allocation_id: st
 # --- sockets -------------------------------------------------------------------------------------------
 
 
+def is_address(text: str) -> bool:
+    """Is this an IP address in figures, as `listener_of` needs it?"""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def listener_of(ip: str, port: int) -> tuple[int, int] | None:
     """(uid, inode) of the socket that answers on ip:port in our network namespace; None when none listens.
 

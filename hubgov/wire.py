@@ -199,6 +199,8 @@ class Blocker:
     have: int | float
     limit: int | float | None = None
     unit: str = "gpus"
+    scope: str = ""
+    """Place in the quota tree or in the rules."""
     node: str | None = None
     pool: str | None = None
     flavor: str | None = None

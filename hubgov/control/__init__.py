@@ -1,1 +1,1 @@
-
+"""Use cases, one unit of work each: decide, write, commit, then act."""

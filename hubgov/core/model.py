@@ -128,6 +128,8 @@ class Request:
     profile: str | None = None
     environment_name: str | None = None
     resumes: WorkloadId | None = None
+    resume_documents: tuple[str, ...] = ()
+    """Documents that the resumed session had saved, to be opened again."""
 
     @property
     def smallest(self) -> int:
@@ -260,6 +262,8 @@ class Allocation:
     """Id of the save that Lab is asked for; moves on when another is due."""
     save_answered: str | None = None
     url: str | None = None
+    unattended: bool = False
+    """The service starts it, since nobody was attached when it was granted."""
     claim_by: Instant | None = None
     """Started with nobody attached: released unless somebody opens it before this."""
     stop_now: bool = False

@@ -101,7 +101,9 @@ def moved(
 def _on_ready(state: State, workload: Workload, allocation: Allocation, at: Instant) -> Allocation:
     """The lease clock starts when the workload is ready: waiting and starting cost no lease."""
     lease = started_lease(state.policy.queues[workload.queue], workload, allocation.lease, at)
-    return replace(allocation, started_at=at, lease=lease)
+    claim = state.policy.queues[workload.queue].claim_ms
+    claim_by = Instant(at + claim) if allocation.unattended else None
+    return replace(allocation, started_at=at, lease=lease, claim_by=claim_by)
 
 
 def _workload_after(

@@ -1,1 +1,1 @@
-
+"""What runs things: each engine starts, stops and watches what was granted, and knows nothing of quota."""

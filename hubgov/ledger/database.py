@@ -14,7 +14,8 @@ from sqlalchemy.engine import make_url
 from hubgov.errors import Invalid, Unavailable
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs", "lustre", "gpfs", "beegfs", "ncpfs"]
+    {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre"}
+    | {"ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
 )
 
 

@@ -103,7 +103,7 @@ def fence(connection: sa.Connection, epoch: int, expected_seq: int, new_seq: int
 def last_seq(connection: sa.Connection) -> int:
     """The ledger's sequence as the last commit left it."""
     table = schema.leader
-    return connection.execute(sa.select(table.c.last_seq).where(table.c.name == NAME)).scalar_one()
+    return int(connection.execute(sa.select(table.c.last_seq).where(table.c.name == NAME)).scalar_one())
 
 
 def _fenced(connection: sa.Connection, epoch: int, values: dict[str, int], *where: sa.ColumnElement[bool]) -> None:

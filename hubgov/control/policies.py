@@ -1,0 +1,100 @@
+"""Apply a policy: all of it or nothing, against the version it was made from (semantics §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from hubgov.control.actor import Actor, check_admin
+from hubgov.control.unit import Unit
+from hubgov.core.model import Change, PolicyText
+from hubgov.core.state import State
+from hubgov.errors import Conflict, Invalid, PolicyMoved
+from hubgov.policy import Edit, Loaded, Usage, diff, in_use, load
+
+K = TypeVar("K")
+
+
+def checked(text: str, name: str, version: int = 0) -> Loaded:
+    """The policy of a text, or Invalid that carries every problem as `FILE:LINE: CODE: message`."""
+    loaded = load(text, name=name, version=version)
+    if loaded.policy is None:
+        problems = [str(problem) for problem in loaded.errors]
+        raise Invalid(
+            f"the policy has {len(problems)} error{'s' if len(problems) != 1 else ''}; nothing was applied",
+            code="policy_invalid",
+            hint=problems[0],
+            details={"problems": problems},
+        )
+    return loaded
+
+
+def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "policy.yaml") -> PolicyText:
+    """The new version in force. PolicyMoved when `based_on` isn't the current one any more; Conflict with the
+    list when it removes what work still needs."""
+    check_admin(actor)
+    current = unit.state.policy
+    if based_on != current.version:
+        raise PolicyMoved(
+            f"the policy is at version {current.version}, your edit began at {based_on}",
+            hint="look at the difference and apply again from the current version",
+            details={"version": current.version},
+        )
+    loaded = checked(text, name, current.version + 1)
+    assert loaded.policy is not None
+    taken = in_use(current, loaded.policy, usage(unit.state))
+    if taken:
+        raise Conflict(
+            "the new policy removes what work still needs: " + "; ".join(str(item) for item in taken),
+            code="in_use",
+            hint="mark it `retired: true` first and remove it once it is empty",
+            details={"in_use": [str(item) for item in taken]},
+        )
+    after = PolicyText(
+        version=current.version + 1,
+        text=text,
+        applied_at=unit.now,
+        applied_by=actor.name,
+        policy=loaded.policy,
+    )
+    change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.name)
+    unit.write([change])
+    return after
+
+
+def first(unit: Unit, text: str, name: str) -> PolicyText:
+    """Version 1 of a ledger that has none yet."""
+    loaded = checked(text, name, 1)
+    assert loaded.policy is not None
+    after = PolicyText(version=1, text=text, applied_at=unit.now, applied_by="hubgov", policy=loaded.policy)
+    unit.write([Change(event="policy_applied", before=None, after=after, actor="hubgov")])
+    return after
+
+
+def compare(state: State, text: str, name: str) -> tuple[Edit, ...]:
+    """What a text would change of the current policy."""
+    loaded = checked(text, name, state.policy.version)
+    assert loaded.policy is not None
+    return diff(state.policy, loaded.policy)
+
+
+def usage(state: State) -> Usage:
+    """Which names live workloads hold or wait on."""
+    workloads = sorted(state.workloads.values(), key=lambda w: w.seq)
+    allocations = sorted(state.allocations.values(), key=lambda a: a.id)
+    return Usage(
+        teams=_by((w.team, w.id) for w in workloads),
+        projects=_by((w.project, w.id) for w in workloads),
+        queues=_by((w.queue, w.id) for w in workloads),
+        pools=_by((a.pool, a.workload) for a in allocations),
+        flavors=_by((a.flavor, a.workload) for a in allocations if a.flavor),
+        nodes=_by((a.node, a.workload) for a in allocations),
+        devices=_by((share.key, a.workload) for a in allocations for share in a.devices),
+    )
+
+
+def _by(pairs: Iterable[tuple[K, str]]) -> dict[K, tuple[str, ...]]:
+    found: dict[K, tuple[str, ...]] = {}
+    for name, workload in pairs:
+        found[name] = (*found.get(name, ()), workload)
+    return found

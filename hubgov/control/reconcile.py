@@ -1,0 +1,159 @@
+"""Closes the difference between where allocations are and where they should be.
+
+The committed picture says what ought to happen; each pass looks at it anew and sends what is missing. There is
+no list of things to do that a crash could lose, and every effect leaves after the commit that calls for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+
+from hubgov.control import session
+from hubgov.control.attachments import Attachments
+from hubgov.control.governor import Governor
+from hubgov.core.lease import TERM_MS
+from hubgov.core.model import Allocation, AllocationId, Workload
+from hubgov.core.states import AllocationState, Event
+from hubgov.core.transitions import moved
+from hubgov.engines.base import Engine, Knows, Seen
+from hubgov.errors import HubgovError
+
+_S = AllocationState
+ATTACH_PATIENCE_MS = 10_000
+"""How long a grant waits for the spawner that was attached before the service starts the server itself."""
+REPEAT_MS = 5_000
+"""The least time between two sendings of one effect."""
+
+StillHeld = Callable[[Allocation], bool]
+"""Whether a probe sees somebody else's eyes on the allocation's devices: processes not known to us."""
+
+
+class Reconciler:
+    """Acts on the committed picture of one governor through one engine."""
+
+    def __init__(
+        self,
+        governor: Governor,
+        engine: Engine,
+        attachments: Attachments,
+        log: logging.Logger,
+        still_held: StillHeld = lambda allocation: False,
+    ) -> None:
+        self._governor = governor
+        self._engine = engine
+        self._attachments = attachments
+        self._log = log
+        self._still_held = still_held
+        self._began = governor.clock.now()
+        self._flying: dict[tuple[AllocationId, str], asyncio.Task[None]] = {}
+        self._sent: dict[tuple[AllocationId, str], int] = {}
+
+    async def run(self, period: float = 1.0) -> None:
+        """Look after every commit, and at least once a period."""
+        while True:
+            try:
+                await asyncio.wait_for(self._governor.committed.wait(), period)
+            except TimeoutError:
+                pass  # nothing was committed: look all the same, processes end without telling
+            self._governor.committed.clear()
+            self.look()
+
+    def look(self) -> None:
+        """One pass over all allocations; what it starts runs on beside it."""
+        for allocation in list(self._governor.state.allocations.values()):
+            workload = self._governor.state.workload_of(allocation)
+            if workload.kind in self._engine.kinds:
+                self._look_at(workload, allocation)
+        live = self._governor.state.allocations
+        self._sent = {key: at for key, at in self._sent.items() if key[0] in live}
+
+    def _look_at(self, workload: Workload, allocation: Allocation) -> None:
+        match allocation.state:
+            case _S.RESERVED:
+                if self._nobody_comes(workload, allocation):
+                    self._send(allocation, "start", lambda: self._start(workload, allocation))
+            case _S.STARTING | _S.RUNNING | _S.EXPIRING | _S.PREEMPTING | _S.SUSPECT:
+                self._watch(workload, allocation)
+            case _S.STOPPING:
+                self._bring_to_an_end(workload, allocation)
+            case _S.RELEASING | _S.QUARANTINED | _S.LOST:
+                if not self._free(allocation):
+                    self._engine.kill(allocation)
+            case _S.RELEASED:
+                pass
+
+    def _nobody_comes(self, workload: Workload, allocation: Allocation) -> bool:
+        """Nobody was attached, or who was doesn't take it; after a restart spawners get time to come back."""
+        now = self._governor.clock.now()
+        patience = ATTACH_PATIENCE_MS if self._attachments.attached(workload.id) else 0
+        return now >= max(allocation.reserved_at + patience, self._began + ATTACH_PATIENCE_MS // 2)
+
+    async def _start(self, workload: Workload, allocation: Allocation) -> None:
+        await self._governor.do(lambda unit: session.unattended(unit, allocation.id))
+        await self._engine.start(workload, allocation)
+
+    def _watch(self, workload: Workload, allocation: Allocation) -> None:
+        """A main process that is gone ends the allocation, also when nobody is left to report it."""
+        match self._engine.look(allocation):
+            case Seen.ALIVE:
+                return
+            case Seen.UNSEEN:
+                if self._governor.clock.now() - allocation.since > ATTACH_PATIENCE_MS:
+                    self._send(allocation, "ask", lambda: self._ask_whether_known(workload, allocation))
+            case Seen.ENDED | Seen.GONE:
+                at = self._governor.clock.now()
+                self._send(
+                    allocation,
+                    "ended",
+                    lambda: self._governor.do(lambda unit: session.vanished(unit, allocation.id, at)),
+                )
+
+    async def _ask_whether_known(self, workload: Workload, allocation: Allocation) -> None:
+        """A start that nobody carries on (its hub was killed) goes back to its place in line."""
+        if await self._engine.knows(workload) is Knows.NO:
+            await self._governor.do(
+                lambda unit: unit.write(
+                    moved(unit.state, unit.state.allocations[allocation.id], Event.UNKNOWN_TO_ENGINE, unit.now)
+                )
+            )
+
+    def _bring_to_an_end(self, workload: Workload, allocation: Allocation) -> None:
+        if self._free(allocation):
+            return
+        overdue = self._governor.clock.now() - allocation.since > TERM_MS
+        self._send(allocation, "stop", lambda: self._engine.stop(workload, allocation))
+        if overdue:
+            self._engine.kill(allocation)
+
+    def _free(self, allocation: Allocation) -> bool:
+        """Hand the devices on once every process is gone and no probe sees one on them."""
+        if self._engine.look(allocation) is not Seen.GONE or self._still_held(allocation):
+            return False
+        self._send(allocation, "gone", lambda: self._governor.do(lambda unit: session.gone(unit, allocation.id)))
+        return True
+
+    def _send(self, allocation: Allocation, what: str, effect: Callable[[], Awaitable[None]]) -> None:
+        """Send an effect unless the same is under way or was sent a moment ago."""
+        key = (allocation.id, what)
+        now = self._governor.clock.now()
+        if key in self._flying or now - self._sent.get(key, 0) < REPEAT_MS:
+            return
+        self._sent[key] = now
+        self._flying[key] = asyncio.create_task(self._carry_out(key, effect))
+
+    async def _carry_out(self, key: tuple[AllocationId, str], effect: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await effect()
+        except HubgovError as error:
+            self._log.warning("event=effect_failed allocation=%s what=%s error=%s", *key, error.message)
+        except Exception:  # noqa: BLE001  one failing effect must not stop the others
+            self._log.exception("event=effect_failed allocation=%s what=%s", *key)
+        finally:
+            del self._flying[key]
+
+    async def settled(self) -> None:
+        """Wait for every effect under way; for an orderly end."""
+        waiting: list[Coroutine[None, None, None] | asyncio.Task[None]] = list(self._flying.values())
+        await asyncio.gather(*waiting, return_exceptions=True)

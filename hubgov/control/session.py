@@ -1,0 +1,135 @@
+"""The life of a notebook server as its spawner and its own extension report it.
+
+Reports are idempotent: a duplicate, a late one or one of an older attempt changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hubgov.clock import Instant
+from hubgov.control.actor import Actor
+from hubgov.control.unit import Unit
+from hubgov.core.model import Allocation, Change, ProcessId, SaveRecord, Workload
+from hubgov.core.states import AllocationState, Event, WorkloadState
+from hubgov.core.transitions import exited, moved
+from hubgov.errors import Conflict, NotAllowed
+
+
+def check_spawner(actor: Actor) -> None:
+    """NotAllowed for everybody but the spawner's own identity."""
+    if not actor.spawner:
+        raise NotAllowed("only the spawner reports on servers", hint="this is no call for people")
+
+
+def launch(unit: Unit, workload_id: str, attempt: int, actor: Actor) -> Allocation:
+    """The spawner begins to start what was granted. Asked twice, it gets the same answer."""
+    check_spawner(actor)
+    workload = unit.workload(workload_id)
+    allocation = unit.allocation(workload, attempt)
+    if allocation.state is AllocationState.RESERVED:
+        unit.write(moved(unit.state, allocation, Event.LAUNCHED, unit.now, actor=actor.name, launched_at=unit.now))
+    elif allocation.outcome is not None or allocation.state is not AllocationState.STARTING:
+        raise Conflict(
+            f"{workload.id} is {allocation.state.value}, not about to start",
+            code="not_starting",
+            hint="ask for the workload again",
+        )
+    return unit.state.allocations[allocation.id]
+
+
+def processes(
+    unit: Unit, workload_id: str, attempt: int, actor: Actor, *, main: ProcessId, init: ProcessId | None
+) -> None:
+    """Which processes the server is: written before it is ready, so that nothing can be left unseen."""
+    check_spawner(actor)
+    workload = unit.workload(workload_id)
+    allocation = unit.allocation(workload, attempt)
+    after = replace(allocation, main=main, init=init)
+    if after != allocation:
+        unit.write([Change(event="processes_known", before=allocation, after=after, actor=actor.name)])
+
+
+def ready(unit: Unit, workload_id: str, attempt: int, actor: Actor, url: str) -> Allocation:
+    """The server answers: the lease begins."""
+    check_spawner(actor)
+    workload = unit.workload(workload_id)
+    allocation = unit.allocation(workload, attempt)
+    unit.write(moved(unit.state, allocation, Event.READY, unit.now, actor=actor.name, url=url))
+    return unit.state.allocations[allocation.id]
+
+
+def ended(
+    unit: Unit,
+    workload_id: str,
+    attempt: int,
+    actor: Actor,
+    *,
+    code: int | None,
+    signal: int | None,
+    by_owner: bool,
+) -> None:
+    """The server's process ended. `by_owner`: the hub was told to stop it, by a person and not by hubgov."""
+    check_spawner(actor)
+    workload = unit.workload(workload_id)
+    allocation = unit.allocation(workload, attempt)
+    if by_owner and allocation.outcome is None:
+        before = allocation
+        allocation = replace(allocation, outcome=WorkloadState.CANCELLED, end_reason="cancelled")
+        unit.write([Change(event="stop_asked", before=before, after=allocation, actor=workload.owner)])
+    unit.write(exited(unit.state, allocation, unit.now, code=code, signal=signal))
+
+
+def gone(unit: Unit, allocation_id: str) -> None:
+    """Every process of an allocation was seen gone and its devices free: they may be handed on."""
+    allocation = _by_id(unit, allocation_id)
+    if allocation is not None:
+        unit.write(moved(unit.state, allocation, Event.GONE, unit.now))
+
+
+def vanished(unit: Unit, allocation_id: str, at: Instant) -> None:
+    """Its main process is no longer there and nobody reported an exit."""
+    allocation = _by_id(unit, allocation_id)
+    if allocation is not None and allocation.halted_at is None:
+        unit.write(exited(unit.state, allocation, at, code=None))
+
+
+def unattended(unit: Unit, allocation_id: str) -> None:
+    """The service is about to start the server itself: nobody was attached when it was granted."""
+    allocation = _by_id(unit, allocation_id)
+    if allocation is not None and not allocation.unattended:
+        after = replace(allocation, unattended=True)
+        unit.write([Change(event="server_start_asked", before=allocation, after=after, actor="hubgov")])
+
+
+def _by_id(unit: Unit, allocation_id: str) -> Allocation | None:
+    return next((a for a in unit.state.allocations.values() if a.id == allocation_id), None)
+
+
+def claim(unit: Unit, workload_id: str, actor: Actor) -> None:
+    """Somebody opened the notebook: it is no longer given back for want of an owner."""
+    workload = unit.workload(workload_id)
+    _check_own(workload, actor)
+    allocation = unit.state.allocation_of(workload)
+    if allocation is not None and (allocation.claim_by is not None or allocation.unattended):
+        after = replace(allocation, claim_by=None, unattended=False)
+        unit.write([Change(event="server_claimed", before=allocation, after=after, actor=actor.name)])
+
+
+def saved(unit: Unit, workload_id: str, actor: Actor, record: SaveRecord) -> None:
+    """What the session reports of a save: kept for the receipt, the last word per save counts."""
+    workload = unit.workload(workload_id)
+    _check_own(workload, actor)
+    allocation = unit.allocation(workload)
+    if record.allocation != allocation.id:
+        raise Conflict("this save belongs to an earlier attempt", code="stale_attempt")
+    before = unit.state.saves.get(record.id)
+    unit.write([Change(event="documents_saved", before=before, after=record, actor=actor.name)])
+    if allocation.save == record.id:
+        after = replace(allocation, save_answered=record.id)
+        unit.write([Change(event="save_answered", before=allocation, after=after, actor=actor.name)])
+
+
+def _check_own(workload: Workload, actor: Actor) -> None:
+    if actor.name != workload.owner:
+        raise NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="only its own server reports on it")

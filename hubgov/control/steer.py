@@ -1,0 +1,148 @@
+"""What an owner, a lead or an admin does to a workload: cancel, extend; and to a queue: hold, release."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hubgov.clock import Instant
+from hubgov.control.actor import Actor, check_admin, check_change
+from hubgov.control.unit import Unit
+from hubgov.core.lease import judge_extension
+from hubgov.core.model import (
+    Allocation,
+    Change,
+    Decision,
+    ExtensionId,
+    ExtensionRequest,
+    ExtensionState,
+    Lease,
+    Outcome,
+    QueueHold,
+    Workload,
+)
+from hubgov.core.states import Event
+from hubgov.core.transitions import cancelled, moved
+from hubgov.errors import Conflict, Ended, Invalid, NotFound
+
+
+def cancel(unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool) -> Workload:
+    """Cancel in whatever state, named servers too. A stop on its way already is left as it is."""
+    workload = unit.workload(workload_id)
+    check_change(actor, unit.state.policy, workload)
+    code = "cancelled" if actor.name == workload.owner else "admin"
+    unit.write(cancelled(unit.state, workload, unit.now, actor=actor.name, reason=reason, code=code, now=now))
+    return unit.state.workloads.get(workload.id, workload)
+
+
+def extend(
+    unit: Unit, workload_id: str, actor: Actor, *, by_ms: int, reason: str, lease_version: int | None
+) -> tuple[ExtensionRequest, Decision]:
+    """Move the end of a lease, within the queue's rules; the request and its outcome are recorded either way.
+
+    Granted in the grace it returns the allocation to running, as long as the stop isn't sent: extension and
+    expiry are changes of one writer, so exactly one of them comes first.
+    """
+    workload = unit.workload(workload_id)
+    check_change(actor, unit.state.policy, workload)
+    allocation = unit.state.allocation_of(workload)
+    if allocation is None or allocation.started_at is None:
+        raise Conflict(
+            f"{workload.id} isn't running yet; its time begins when it does",
+            code="not_running",
+            hint="extend it once it runs",
+        )
+    if allocation.outcome is not None:
+        raise Ended(f"{workload.id} is already being stopped", hint="resume it when it has ended")
+    if lease_version is not None and lease_version != allocation.lease.version:
+        raise Conflict(
+            "the end of this lease moved since you looked",
+            code="stale_lease_version",
+            hint="look at the new end first",
+            details={"lease_version": allocation.lease.version},
+        )
+    verdict = judge_extension(unit.state.policy, workload, allocation, by_ms, reason, unit.now)
+    decision = verdict.decision
+    if decision.outcome is Outcome.NEEDS_APPROVAL and _reason_missing(unit, workload, reason):
+        raise Invalid(
+            "asking for more than the self-serve limit needs a reason", code="reason_required", hint="say why"
+        )
+    request = _record(unit, workload, allocation, actor, by_ms, reason, decision)
+    if verdict.lease is not None:
+        _grant(unit, workload, allocation, verdict.lease, actor, reason)
+    return request, decision
+
+
+def _reason_missing(unit: Unit, workload: Workload, reason: str) -> bool:
+    rule = unit.state.policy.queues[workload.queue].extension
+    return rule is not None and rule.reason_required and not reason.strip()
+
+
+def _grant(unit: Unit, workload: Workload, allocation: Allocation, lease: Lease, actor: Actor, reason: str) -> None:
+    unit.write(
+        moved(
+            unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.name, reason=reason,
+            lease=lease, stop_at=None, halted_at=None,
+        )
+    )  # fmt: skip
+    before = unit.state.workloads[workload.id]
+    after = replace(before, extensions_used=before.extensions_used + 1)
+    unit.write([Change(event="extension_counted", before=before, after=after, actor=actor.name)])
+
+
+_STATE = {
+    Outcome.GRANTED: ExtensionState.GRANTED,
+    Outcome.NEEDS_APPROVAL: ExtensionState.NEEDS_APPROVAL,
+    Outcome.REFUSED: ExtensionState.DENIED,
+}
+
+
+def _record(
+    unit: Unit,
+    workload: Workload,
+    allocation: Allocation,
+    actor: Actor,
+    by_ms: int,
+    reason: str,
+    decision: Decision,
+) -> ExtensionRequest:
+    number = 1 + sum(1 for e in unit.state.extensions.values() if e.workload == workload.id)
+    granted = decision.outcome is Outcome.GRANTED
+    expires_at = allocation.lease.expires_at
+    request = ExtensionRequest(
+        id=ExtensionId(f"{workload.id}-x{number}"),
+        workload=workload.id,
+        by_ms=by_ms,
+        reason=reason,
+        requested_by=actor.name,
+        requested_at=unit.now,
+        state=_STATE[decision.outcome],
+        code=decision.code,
+        lease_version=allocation.lease.version,
+        expires_at=Instant(expires_at + by_ms) if granted and expires_at is not None else expires_at,
+        decided_by="hubgov" if decision.outcome is not Outcome.NEEDS_APPROVAL else None,
+        decided_at=unit.now if decision.outcome is not Outcome.NEEDS_APPROVAL else None,
+    )
+    unit.write(
+        [
+            Change(
+                event=f"extension_{request.state.value}",
+                before=None,
+                after=request,
+                actor=actor.name,
+                reason=reason,
+            )
+        ]
+    )
+    return request
+
+
+def hold(unit: Unit, queue: str, actor: Actor, *, held: bool, closed: bool, reason: str) -> QueueHold:
+    """Hold a queue (nothing starts; `closed` also refuses new work) or let it go on."""
+    check_admin(actor)
+    if queue not in unit.state.policy.queues:
+        raise NotFound(f"no queue {queue}", hint="hubgov policy show")
+    before = unit.state.holds.get(queue)
+    after = QueueHold(queue=queue, held=held, closed=held and closed, by=actor.name, reason=reason, at=unit.now)
+    event = "queue_held" if held else "queue_released"
+    unit.write([Change(event=event, before=before, after=after, actor=actor.name, reason=reason)])
+    return after

@@ -1,0 +1,214 @@
+"""Take a request in line, or say why not: the same path for the form, REST, the command line, every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hubgov.clock import Instant
+from hubgov.control.actor import Actor
+from hubgov.control.unit import Unit
+from hubgov.core import explain, screening
+from hubgov.core.model import Decision, Outcome, Request, Workload, WorkloadId
+from hubgov.core.policy import Kind, Policy
+from hubgov.core.state import State
+from hubgov.core.transitions import submitted
+from hubgov.errors import Conflict, Invalid, NotAllowed
+
+PREFIX = {
+    Kind.NOTEBOOK: "nb",
+    Kind.TRAINING: "tr",
+    Kind.INFERENCE: "in",
+    Kind.BATCH_INFERENCE: "bi",
+    Kind.EVALUATION: "ev",
+    Kind.DATA: "da",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A request as its author wrote it, checked for form only: names aren't looked up yet."""
+
+    queue: str
+    milli_gpus: tuple[int, ...]
+    kind: str | None = None
+    name: str | None = None
+    project: str | None = None
+    team: str | None = None
+    flavors: tuple[str, ...] = ()
+    memory_mib: int | None = None
+    cpus: int | None = None
+    ram_mib: int | None = None
+    need: Mapping[str, str] = field(default_factory=dict)
+    nodes: int = 1
+    priority: int | None = None
+    lease_ms: int | None = None
+    preemptible: bool = True
+    override: str | None = None
+    retry_max: int | None = None
+    start_deadline_ms: int | None = None
+    after: tuple[str, ...] = ()
+    model: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    server: str = ""
+    profile: str | None = None
+    resumes: str | None = None
+
+
+class Refused(Exception):
+    """Carries the Decision of a refused request to the edge; nothing was written."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.code)
+        self.decision = decision
+
+
+def submit(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozenset[Kind]) -> Workload:
+    """The workload in line. Refused carries the Decision when the policy says no."""
+    workload = draw_up(unit.state, draft, owner, unit.now, runnable)
+    refusal = screening.refusal(unit.state, workload, unit.now)
+    if refusal is not None:
+        raise Refused(refusal)
+    unit.write(submitted(workload, by.name))
+    return workload
+
+
+def ensure_server(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozenset[Kind]) -> Workload:
+    """The open ticket of a notebook server, or a new one: two spawns of one server never make two tickets.
+
+    Only the spawner may name another user, and only for notebooks. A ticket whose devices are still on their
+    way out is waited for: Conflict, with the id.
+    """
+    if not by.spawner:
+        raise NotAllowed("only the spawner starts notebooks", hint="start it from the hub's page")
+    found = open_ticket(unit.state, owner.name, draft.server)
+    if found is None:
+        return submit(unit, draft, owner, by, runnable)
+    allocation = unit.state.allocation_of(found)
+    if allocation is not None and allocation.outcome is not None:
+        raise Conflict(
+            f"{found.id}, the last session of this server, is still stopping",
+            code="still_stopping",
+            hint="its devices are freed within a minute; then start again",
+            details={"workload": found.id},
+        )
+    return found
+
+
+def open_ticket(state: State, owner: str, server: str) -> Workload | None:
+    """The live workload of a notebook server."""
+    for workload in state.workloads.values():
+        if (workload.kind, workload.owner, workload.request.server) == (Kind.NOTEBOOK, owner, server):
+            return workload
+    return None
+
+
+def plan(state: State, draft: Draft, owner: Actor, now: Instant, runnable: frozenset[Kind]) -> Decision:
+    """A dry run of `submit`: the Decision, with cost; nothing is written."""
+    try:
+        workload = draw_up(state, draft, owner, now, runnable)
+    except Refused as refused:
+        return refused.decision
+    return explain.plan(state, workload, workload.submitted_at)
+
+
+def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: frozenset[Kind]) -> Workload:
+    """The workload that a draft describes, with every name looked up and every default filled in."""
+    policy = state.policy
+    queue = policy.queues.get(draft.queue)
+    if queue is None:
+        raise _unknown("unknown_queue", draft.queue, sorted(policy.queues), now, policy)
+    kind = _kind(draft, queue.kinds)
+    if kind not in runnable:
+        raise Invalid(
+            f"no engine of this service runs {kind.value} work",
+            details={"kind": kind.value, "runs": sorted(k.value for k in runnable)},
+            hint="kinds that run here: " + ", ".join(sorted(k.value for k in runnable)),
+        )
+    for flavor in draft.flavors:
+        if flavor not in policy.flavors:
+            raise _unknown("unknown_flavor", flavor, sorted(policy.flavors), now, policy)
+    project = policy.projects[_project(draft, owner, now, policy)]
+    if draft.team is not None and draft.team not in policy.ancestors(project.team):
+        raise _refusal("not_allowed", "team", now, policy, what=f"team {draft.team}", allowed=project.team)
+    low, high = queue.priority_range
+    priority = draft.priority if draft.priority is not None else min(max(0, low), high)
+    seq = state.last_seq + 1
+    return Workload(
+        id=WorkloadId(f"{PREFIX[kind]}-{seq}"),
+        seq=seq,
+        name=draft.name or draft.server or f"{kind.value}-{seq}",
+        kind=kind,
+        owner=owner.name,
+        team=project.team,
+        project=project.name,
+        environment=project.environment,
+        queue=queue.name,
+        priority=priority,
+        request=_request(draft),
+        submitted_at=now,
+        eligible_since=now,
+        pending_since=now,
+    )
+
+
+def _request(draft: Draft) -> Request:
+    return Request(
+        milli_gpus=tuple(sorted(set(draft.milli_gpus))),
+        flavors=draft.flavors,
+        memory_mib=draft.memory_mib,
+        cpus=draft.cpus,
+        ram_mib=draft.ram_mib,
+        need=draft.need,
+        nodes=draft.nodes,
+        lease_ms=draft.lease_ms,
+        preemptible=draft.preemptible,
+        override=draft.override,
+        retry_max=draft.retry_max,
+        start_deadline_ms=draft.start_deadline_ms,
+        after=tuple(WorkloadId(other) for other in draft.after),
+        model=draft.model,
+        labels=draft.labels,
+        server=draft.server,
+        profile=draft.profile,
+        resumes=WorkloadId(draft.resumes) if draft.resumes else None,
+    )
+
+
+def _kind(draft: Draft, kinds: tuple[Kind, ...]) -> Kind:
+    """The kind asked for; without one the queue's only kind, else training."""
+    if draft.kind is not None:
+        return Kind(draft.kind)
+    return kinds[0] if len(kinds) == 1 else Kind.TRAINING
+
+
+def _project(draft: Draft, owner: Actor, now: Instant, policy: Policy) -> str:
+    """The project to charge: the one asked for if the owner may, else his only one."""
+    mine = policy.projects_of(owner.name, owner.groups)
+    if draft.project is None:
+        if len(mine) == 1:
+            return mine[0]
+        raise _refusal("unknown_project", "project", now, policy, what="-", allowed=", ".join(mine) or "-")
+    if draft.project not in mine:
+        known = draft.project in policy.projects
+        code = "not_allowed" if known else "unknown_project"
+        raise _refusal(code, "projects", now, policy, what=draft.project, allowed=", ".join(mine) or "-")
+    return draft.project
+
+
+def _unknown(code: str, name: str, known: list[str], now: Instant, policy: Policy) -> Refused:
+    return _refusal(code, code.removeprefix("unknown_"), now, policy, what=name, allowed=", ".join(known) or "-")
+
+
+def _refusal(code: str, rule: str, now: Instant, policy: Policy, **facts: int | str) -> Refused:
+    return Refused(
+        Decision(
+            outcome=Outcome.REFUSED,
+            code=code,
+            rule=rule,
+            facts=facts,
+            next_steps=("change_request",),
+            evaluated_at=now,
+            policy_version=policy.version,
+        )
+    )

@@ -1,0 +1,285 @@
+"""Records of the core as documents of the wire, as far as the reader may see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from hubgov import texts, wire
+from hubgov.clock import Instant, to_rfc3339
+from hubgov.control.actor import Actor
+from hubgov.core import explain
+from hubgov.core.amounts import money_text, rounded
+from hubgov.core.entitlement import walk
+from hubgov.core.lease import extensions_left, grace_until
+from hubgov.core.metering import UsageSegment, cost_of, segment_until
+from hubgov.core.model import (
+    Allocation,
+    Blocker,
+    Decision,
+    ExtensionRequest,
+    HeldBy,
+    Workload,
+    WorkloadId,
+)
+from hubgov.core.ranking import Ranking
+from hubgov.core.state import State
+from hubgov.core.states import public_state
+from hubgov.service.sentences import Reader
+
+
+def _time(at: Instant | None) -> str | None:
+    return to_rfc3339(at) if at is not None else None
+
+
+@dataclass(slots=False)
+class Desk:
+    """Writes documents for one reader from the picture at one instant."""
+
+    state: State
+    now: Instant
+    actor: Actor
+    lang: str
+    clock_rate: int = 1
+    base_url: str = "/"
+    reader: Reader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(self.actor, self.state.policy, self.lang, self.now)
+
+    @cached_property
+    def positions(self) -> dict[WorkloadId, int]:
+        """The place in its queue's line of everybody who waits, 1 = next; ranked once per desk."""
+        places: dict[WorkloadId, int] = {}
+        count: dict[str, int] = {}
+        for standing in Ranking(self.state, self.now).in_order(self.state.pending()):
+            queue = standing.workload.queue
+            count[queue] = count.get(queue, 0) + 1
+            places[standing.workload.id] = count[queue]
+        return places
+
+    # --- workloads -----------------------------------------------------------------------------------
+
+    def workload(
+        self,
+        workload: Workload,
+        *,
+        segments: tuple[UsageSegment, ...] = (),
+        last: Allocation | None = None,
+        full: bool = True,
+    ) -> wire.Workload:
+        """The document of a workload. `segments` is its usage in closed spans, `last` its last allocation when
+        it is over; without `full` the latest start, which costs most, is left out (lists)."""
+        policy = self.state.policy
+        queue = policy.queues.get(workload.queue)
+        live = self.state.allocation_of(workload) if workload.live else None
+        allocation = live or last
+        decision = self._decision_on(workload, full)
+        cost = sum((cost_of(s) for s in segments), start=Fraction(0))
+        if live is not None:
+            cost += cost_of(segment_until(self.state, workload, live, max(self.now, live.since)))
+        request = workload.request
+        return wire.Workload(
+            id=workload.id,
+            version=workload.version,
+            now=to_rfc3339(self.now),
+            clock_rate=self.clock_rate,
+            name=workload.name,
+            kind=workload.kind.value,
+            owner=workload.owner,
+            team=workload.team,
+            project=workload.project,
+            environment=workload.environment,
+            queue=workload.queue,
+            class_=queue.class_.value if queue else "standard",
+            priority=workload.priority,
+            model=request.model,
+            labels=request.labels,
+            state=self._state_word(workload, live),
+            why=decision.code if decision and live is None else None,
+            headline=self._headline(workload, decision),
+            end_reason=workload.end_reason,
+            exit_code=workload.exit_code,
+            signal=workload.signal,
+            note=workload.note,
+            gpus=wire.gpus(allocation.milli_gpus if allocation else request.smallest),
+            flavor=allocation.flavor if allocation else next(iter(request.flavors), None),
+            nodes=request.nodes or "any",
+            memory_mib=request.memory_mib,
+            cpus=request.cpus,
+            ram_mib=request.ram_mib,
+            devices=_device_refs(live),
+            simulated=any(share.simulated for share in allocation.devices) if allocation else False,
+            entitled=self._entitled(live),
+            preemptible=request.preemptible,
+            submitted_at=to_rfc3339(workload.submitted_at),
+            started_at=_time(workload.started_at),
+            ended_at=_time(workload.ended_at),
+            **self._lease(workload, allocation),
+            position=self.positions.get(workload.id),
+            latest_start=_time(decision.latest_start) if decision and live is None else None,
+            latest_start_basis=decision.latest_start_basis if decision and live is None else "none",
+            wait_seconds=self._waited(workload) // 1000,
+            cost=self.money(rounded(cost)),
+            attempt=workload.attempt,
+            evictions=workload.evictions,
+            url=self._url(workload, live),
+            server=request.server,
+            notices=self._notices(live),
+            save_requested=live.save if live and live.save != live.save_answered else None,
+            resume_documents=request.resume_documents,
+        )
+
+    def _decision_on(self, workload: Workload, full: bool) -> Decision | None:
+        if not workload.live or workload.id not in self.state.workloads:
+            return None
+        if self.state.allocation_of(workload) is not None or full:
+            return explain.explain(self.state, workload, self.now)
+        return explain.explain(self.state, workload, self.now, latest=False)
+
+    def _headline(self, workload: Workload, decision: Decision | None) -> str:
+        if decision is not None:
+            return self.reader.headline(decision, workload)
+        reason = texts.word(texts.END_REASONS, workload.end_reason or "completed", self.lang)
+        return texts.say("ended", self.lang, reason=reason)
+
+    def _state_word(self, workload: Workload, live: Allocation | None) -> str:
+        held = workload.queue in self.state.holds
+        return public_state(workload.state, live.state if live else None, held)
+
+    def _entitled(self, allocation: Allocation | None) -> bool | None:
+        if allocation is None or allocation.charge_key is None:
+            return None
+        return walk(self.state, allocation.charge_key, self.now).get(allocation.id)
+
+    def _lease(self, workload: Workload, allocation: Allocation | None) -> dict[str, Any]:
+        queue = self.state.policy.queues.get(workload.queue)
+        if allocation is None or queue is None:
+            length = workload.request.lease_ms
+            if length is None and queue is not None:
+                length = queue.lease.default_ms
+            return {"lease_seconds": length // 1000 if length is not None else None}
+        lease = allocation.lease
+        step = queue.extension.step_ms // 1000 if queue.extension else None
+        return {
+            "expires_at": _time(lease.expires_at),
+            "grace_until": _time(grace_until(allocation, queue)),
+            "hard_end_at": _time(lease.hard_end_at),
+            "binding_rule": lease.rule,
+            "lease_seconds": lease.length_ms // 1000 if lease.length_ms is not None else None,
+            "lease_version": lease.version,
+            "extensions_left": extensions_left(queue, workload),
+            "extension_step_seconds": step,
+        }
+
+    def _waited(self, workload: Workload) -> int:
+        current = self.now - workload.pending_since if workload.pending_since is not None else 0
+        return workload.waited_ms + current
+
+    def _url(self, workload: Workload, live: Allocation | None) -> str | None:
+        if live is None or live.url is None or self.actor.name != workload.owner:
+            return None
+        server = f"{workload.request.server}/" if workload.request.server else ""
+        return f"{self.base_url}user/{workload.owner}/{server}"
+
+    def _notices(self, live: Allocation | None) -> tuple[wire.Notice, ...]:
+        if live is None:
+            return ()
+        found = [n for n in self.state.notices.values() if n.allocation == live.id]
+        return tuple(
+            wire.Notice(
+                id=n.id,
+                kind=n.kind,
+                threshold_seconds=n.threshold_ms // 1000,
+                deadline=to_rfc3339(n.deadline),
+                issued_at=to_rfc3339(n.issued_at),
+            )
+            for n in sorted(found, key=lambda n: (n.issued_at, n.id))
+            if n.lease_version == live.lease.version
+        )
+
+    # --- decisions -----------------------------------------------------------------------------------
+
+    def decision(self, decision: Decision, workload: Workload | None = None) -> wire.Decision:
+        """The Decision with its sentence, its numbers in the wire's units, holders as far as may be seen."""
+        return wire.Decision(
+            outcome=decision.outcome.value,
+            code=decision.code,
+            headline=self.reader.headline(decision, workload),
+            rule=decision.rule,
+            blockers=tuple(self._blocker(b) for b in decision.blockers),
+            latest_start=_time(decision.latest_start),
+            latest_start_basis=decision.latest_start_basis,
+            position=decision.position,
+            rank=dict(decision.rank),
+            cost=self.money(decision.cost_micro) if decision.cost_micro is not None else None,
+            evaluated_at=to_rfc3339(decision.evaluated_at),
+            policy_version=decision.policy_version,
+            next_steps=self.reader.steps(decision.next_steps),
+        )
+
+    def _blocker(self, b: Blocker) -> wire.Blocker:
+        unit, scale = _WIRE_UNITS.get(b.unit, (b.unit, 1))
+        return wire.Blocker(
+            code=b.code,
+            need=_scaled(b.need, scale),
+            have=_scaled(b.have, scale),
+            limit=_scaled(b.limit, scale) if b.limit is not None else None,
+            unit=unit,
+            scope=b.scope,
+            node=b.node,
+            pool=b.pool,
+            flavor=b.flavor,
+            held_by=tuple(self._holder(h) for h in b.held_by),
+            frees_at=_time(b.frees_at),
+        )
+
+    def _holder(self, holder: HeldBy) -> wire.Holder:
+        """Other teams' work is counted, not named."""
+        if self.reader.sees(holder) or holder.owner == self.actor.name:
+            return wire.Holder(workload=holder.workload, owner=holder.owner, until=_time(holder.until))
+        return wire.Holder(workload="-", owner=f"team {holder.team}", until=_time(holder.until))
+
+    def extension(self, request: ExtensionRequest, decision: Decision | None = None) -> wire.Extension:
+        """The document of a request for more time, with the Decision it got when that is at hand."""
+        return wire.Extension(
+            id=request.id,
+            workload=request.workload,
+            state=request.state.value,
+            by_seconds=request.by_ms // 1000,
+            expires_at=_time(request.expires_at),
+            needs=("approval",) if request.state.value == "needs_approval" else (),
+            requested_by=request.requested_by,
+            reason=request.reason,
+            decided_by=request.decided_by,
+            decided_at=_time(request.decided_at),
+            decision_reason=request.decision_reason,
+            decision=self.decision(decision) if decision is not None else None,
+        )
+
+    def money(self, micro: int) -> wire.Money:
+        return wire.Money(amount=money_text(micro), currency=self.state.policy.currency)
+
+
+_WIRE_UNITS = {"milli_gpus": ("gpus", 1000), "ms": ("seconds", 1000)}
+
+
+def _scaled(value: int, scale: int) -> int | float:
+    return value // scale if value % scale == 0 else value / scale
+
+
+def _device_refs(allocation: Allocation | None) -> tuple[wire.DeviceRef, ...]:
+    if allocation is None:
+        return ()
+    return tuple(
+        wire.DeviceRef(
+            node=s.node,
+            index=s.index,
+            uuid=s.uuid,
+            slice=f"{s.milli / 1000:g}" if s.milli < 1000 else None,
+            simulated=s.simulated,
+        )
+        for s in allocation.devices
+    )

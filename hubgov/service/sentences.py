@@ -1,0 +1,105 @@
+"""A core Decision as people read it: facts formatted, names shown as far as the reader may see them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from hubgov import texts, wire
+from hubgov.clock import Instant
+from hubgov.control.actor import Actor
+from hubgov.core.model import Blocker, Decision, HeldBy, Workload
+from hubgov.core.policy import Policy
+
+
+class Reader:
+    """Formats for one reader: language, the policy's time zone, what he may see by name."""
+
+    def __init__(self, actor: Actor, policy: Policy, lang: str, now: Instant) -> None:
+        self.actor, self.policy, self.lang, self.now = actor, policy, lang, now
+        self._zone = ZoneInfo(policy.timezone)
+        self._teams = frozenset(actor.teams(policy))
+
+    def clock(self, at: Instant) -> str:
+        """Local wall clock: `18:30`, with the day where it isn't today's."""
+        moment = datetime.fromtimestamp(at / 1000, self._zone)
+        today = datetime.fromtimestamp(self.now / 1000, self._zone).date()
+        return moment.strftime("%H:%M" if moment.date() == today else "%Y-%m-%d %H:%M")
+
+    def amount(self, value: int, unit: str) -> str:
+        """A number of the core in the unit people use."""
+        match unit:
+            case "milli_gpus":
+                return f"{wire.gpus(value)}"
+            case "ms":
+                return wire.format_span(value)
+            case "mib":
+                return f"{value // 1024}GiB" if value % 1024 == 0 else f"{value}MiB"
+            case _:
+                return str(value)
+
+    def unit(self, unit: str) -> str:
+        """The word after a number: GPUs, sessions, CPUs; nothing where the number says it itself."""
+        name = "GPUs" if unit == "milli_gpus" else unit
+        return texts.word(texts.WORDS, name, self.lang) if name in texts.WORDS else ""
+
+    def headline(self, decision: Decision, workload: Workload | None = None) -> str:
+        """The Decision's sentence."""
+        facts: dict[str, object] = {"rule": decision.rule, "queue": workload.queue if workload else "—"}
+        unit = str(decision.facts.get("unit", "milli_gpus"))
+        for name, value in decision.facts.items():
+            facts[name] = self._fact(name, value, unit)
+        facts["unit"] = self.unit(unit)
+        first = next((b for b in decision.blockers if b.code == decision.code), None)
+        if first is not None:
+            facts |= self._blocker_facts(first)
+            facts["have_ago"] = self.amount(first.need, first.unit)
+        return texts.say(decision.code, self.lang, **facts)
+
+    def _fact(self, name: str, value: int | str, unit: str) -> str:
+        if isinstance(value, str):
+            return value
+        if name == "expires_at":
+            return self.clock(Instant(value))
+        if name == "by":
+            return wire.format_span(value)
+        return self.amount(value, unit) if name in ("asked", "limit", "most", "have", "least") else str(value)
+
+    def _blocker_facts(self, blocker: Blocker) -> dict[str, object]:
+        facts: dict[str, object] = {
+            "need": self.amount(blocker.need, blocker.unit),
+            "have": self.amount(max(0, blocker.have), blocker.unit),
+            "limit": self.amount(blocker.limit, blocker.unit) if blocker.limit is not None else "—",
+            "unit": self.unit(blocker.unit),
+            "scope": self.scope(blocker.scope),
+            "pool": blocker.pool or "—",
+            "flavor": blocker.flavor or texts.word(texts.WORDS, "cpu_only", self.lang),
+            "frees": "",
+        }
+        if blocker.frees_at is not None:
+            who = next((h for h in blocker.held_by if h.until == blocker.frees_at), None)
+            name = self.who(who) if who else texts.word(texts.WORDS, "none", self.lang)
+            at = self.clock(blocker.frees_at)
+            facts["frees"] = texts.word(texts.WORDS, "frees", self.lang, at=at, who=name)
+        return facts
+
+    def scope(self, scope: str) -> str:
+        """A place of the quota tree in words; a rule's path as it stands in the policy."""
+        level, _, name = scope.partition(" ")
+        return texts.word(texts.WORDS, level, self.lang, name=name) if level in texts.WORDS else scope
+
+    def who(self, holder: HeldBy) -> str:
+        """A holder: yours, a team-mate's by name, another team's as such."""
+        if holder.owner == self.actor.name:
+            return texts.word(texts.WORDS, "yours", self.lang, id=holder.workload)
+        if self.sees(holder):
+            return texts.word(texts.WORDS, "team_mate", self.lang, owner=holder.owner, id=holder.workload)
+        return texts.word(texts.WORDS, "other_team", self.lang)
+
+    def sees(self, holder: HeldBy) -> bool:
+        """Whether this reader may know the holder by name."""
+        return self.actor.admin or self.actor.spawner or holder.team in self._teams
+
+    def steps(self, codes: tuple[str, ...]) -> tuple[str, ...]:
+        """The next steps in words."""
+        return tuple(texts.word(texts.STEPS, code, self.lang) for code in codes)

@@ -1,0 +1,210 @@
+"""What people read, in English and Chinese: one closed table each of sentences, states, next steps.
+
+No surface writes a sentence of its own: hub pages, the service, the command line and Lab show these. A sentence
+follows one order: what, the rule, limit / in use / this request, when it changes by itself. Standard library
+only, so that the command line may use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LANGUAGES = ("en", "zh")
+
+SENTENCES: Mapping[str, tuple[str, str]] = {
+    # waiting
+    "waiting_quota": (
+        "Waiting for quota: {scope} has {have} of {limit} {unit} left on {flavor} in pool {pool}, this request "
+        "needs {need}.{frees}",
+        "等待配额：{scope} 在资源池 {pool} 的 {flavor} 上还剩 {have} / {limit} {unit}，本次请求 {need}。{frees}",
+    ),
+    "waiting_devices": (
+        "Waiting for devices: {have} of {limit} {unit} of {flavor} in pool {pool} can be used now, this request "
+        "needs {need}.{frees}",
+        "等待设备：资源池 {pool} 的 {flavor} 现有 {have} / {limit} {unit} 可用，本次请求 {need}。{frees}",
+    ),
+    "waiting_topology": (
+        "Waiting for devices on one node: {need} {unit} of {flavor} are free in pool {pool} but not together; "
+        "the most on one node is {have}.{frees}",
+        "等待同一节点上的设备：资源池 {pool} 的 {flavor} 空闲总数够 {need} {unit}，但不在同一节点；单节点最多 {have}。{frees}",
+    ),
+    "over_own_limit": (
+        "Waiting for your own limit: {scope} allows {limit} {unit}, {have} left, this request {need}.{frees}",
+        "受限额限制：{scope} 最多 {limit} {unit}，剩余 {have}，本次请求 {need}。{frees}",
+    ),
+    "held": (
+        "Queue {queue} is on hold; nothing in it starts until it is released.",
+        "队列 {queue} 已暂停，恢复前不会启动任何请求。",
+    ),
+    "waiting_dependency": ("Waiting for {scope} to end.", "等待 {scope} 结束。"),
+    "backoff": ("Trying again after a failed start.{frees}", "启动失败后稍后重试。{frees}"),
+    "starting": ("Starting.", "正在启动。"),
+    "running": ("Running.", "运行中。"),
+    "fits_now": (
+        "Can start now: {flavor} in pool {pool} is free.",
+        "可立即启动：资源池 {pool} 的 {flavor} 有空闲。",
+    ),
+    "ended": ("Ended: {reason}.", "已结束：{reason}。"),
+    # refused
+    "impossible": (
+        "Can never start: the most that queue {queue} could give is {most} {unit}, this request asks for {asked}.",
+        "无法满足：队列 {queue} 最多可提供 {most} {unit}，本次请求 {asked}。",
+    ),
+    "above_maximum": (
+        "Above the maximum: {rule} allows {limit}, this request asks for {asked}.",
+        "超过上限：{rule} 最多 {limit}，本次请求 {asked}。",
+    ),
+    "too_many_pending": (
+        "Too many waiting requests: {rule} allows {limit}.",
+        "排队请求过多：{rule} 最多 {limit}。",
+    ),
+    "invalid": (
+        "Not valid: {field} is {asked}; a share is below 1 GPU, more are whole numbers, equal on every node.",
+        "无效：{field} 为 {asked}；份额须小于 1 张 GPU，否则须为整数，且各节点相等。",
+    ),
+    "unknown_queue": ("No queue {what}. Queues: {allowed}.", "没有队列 {what}。可用队列：{allowed}。"),
+    "unknown_project": (
+        "No project {what} for you. Your projects: {allowed}.",
+        "没有可用的项目 {what}。你的项目：{allowed}。",
+    ),
+    "unknown_flavor": (
+        "No card type {what}. Card types: {allowed}.",
+        "没有卡型 {what}。可用卡型：{allowed}。",
+    ),
+    "not_allowed": (
+        "Not allowed by {rule}: {what}. Allowed: {allowed}.",
+        "{rule} 不允许：{what}。允许：{allowed}。",
+    ),
+    "data_access": (
+        "Data access level {level} may not enter {pools}.",
+        "数据访问级别 {level} 不能进入 {pools}。",
+    ),
+    "fit_guard": (
+        "Too small for {flavors}: these cards are kept for requests of at least {least} memory.",
+        "请求过小，不适合 {flavors}：这些卡留给至少 {least} 显存的请求。",
+    ),
+    # extensions
+    "extended": (
+        "Extended to {expires_at} (+{by}). Extensions left: {left}.",
+        "已延长至 {expires_at}（+{by}）。剩余延长次数：{left}。",
+    ),
+    "beyond_self_serve": (
+        "Not extended: {rule} allows {limit} without approval, {have} left, this request +{by}.",
+        "未延长：{rule} 无需审批的上限为 {limit}，剩余 {have}，本次 +{by}。",
+    ),
+    "max_total": (
+        "Not extended: queue {queue} allows {limit} in all ({rule}), {have} left, this request +{by}.",
+        "未延长：队列 {queue} 总时长上限 {limit}（{rule}），还可延长 {have}，本次 +{by}。",
+    ),
+    "no_extension": (
+        "Not extended: queue {queue} has no extensions ({rule}).",
+        "未延长：队列 {queue} 不支持延长（{rule}）。",
+    ),
+    "no_end": ("Nothing to extend: this lease has no end.", "无需延长：该租约没有到期时间。"),
+    "expired_meanwhile": (
+        "Not extended: +{by} would lie in the past; the lease ended {have_ago} ago.",
+        "未延长：+{by} 后仍早于现在；租约已于 {have_ago} 前到期。",
+    ),
+    "stale": ("It changed since you looked.", "内容已变化，请刷新后再试。"),
+}
+
+STEPS: Mapping[str, tuple[str, str]] = {
+    "wait": ("Wait: your place is kept", "等待：排队位置会保留"),
+    "change_request": ("Change the request", "修改请求"),
+    "other_queue": ("Choose another queue or profile", "改用其他队列或配置"),
+    "smaller_request": ("Ask for fewer GPUs or another card", "减少 GPU 数量或换一种卡"),
+    "cancel_another": ("Stop or cancel one of your own", "停止或取消自己的另一个会话"),
+    "cancel": ("Cancel", "取消"),
+    "ask_memory": ("Say how much device memory you need", "写明所需显存"),
+    "override": ("Ask with an override and a reason, where the queue allows it", "在队列允许时说明理由并申请越过"),
+    "save_work": ("Save your work before the end", "到期前保存工作"),
+    "submit_batch": ("Submit the rest as a batch job", "把剩余工作提交为批任务"),
+    "shorter_extension": ("Ask for a shorter extension", "缩短延长时间"),
+    "longer_extension": ("Ask for a longer extension", "申请更长的延长"),
+    "ask_approver": ("Ask a lead of your team for an exception", "向团队负责人申请例外"),
+}
+
+STATES: Mapping[str, tuple[str, str]] = {
+    "pending": ("waiting", "排队中"),
+    "held": ("queue on hold", "队列暂停"),
+    "admitted": ("admitted", "已准入"),
+    "starting": ("starting", "启动中"),
+    "running": ("running", "运行中"),
+    "expiring": ("ending", "即将停止"),
+    "preempting": ("being reclaimed", "正在收回"),
+    "stopping": ("stopping", "停止中"),
+    "quarantined": ("stopped, process not gone", "已停止，进程未退出"),
+    "suspect": ("node not answering", "节点无响应"),
+    "succeeded": ("succeeded", "成功"),
+    "failed": ("failed", "失败"),
+    "cancelled": ("cancelled", "已取消"),
+    "expired": ("ended by its time limit", "到期结束"),
+    "culled": ("ended when idle", "空闲收回"),
+    "lost": ("lost", "丢失"),
+    "refused": ("refused", "已拒绝"),
+}
+
+END_REASONS: Mapping[str, tuple[str, str]] = {
+    "completed": ("it ended by itself", "自行结束"),
+    "failed": ("its process ended with an error or was killed", "进程出错或被终止"),
+    "start_failed": ("it could not be started; nothing was charged", "未能启动，不计费"),
+    "start_deadline": ("it did not start in time; nothing was charged", "未按时启动，不计费"),
+    "environment_unavailable": ("its environment is not available", "运行环境不可用"),
+    "cancelled": ("its owner stopped it", "由所有者停止"),
+    "max_wait": ("it waited longer than the queue allows", "等待超过队列上限"),
+    "admin": ("an admin or lead stopped it", "由管理员或负责人停止"),
+    "lease": ("time limit", "达到时长上限"),
+    "max": ("the longest time that extensions allow", "达到延长后的总时长上限"),
+    "window": ("its quota window closed", "配额时段结束"),
+    "idle": ("it was idle", "空闲"),
+    "unclaimed": ("nobody opened it", "无人打开"),
+    "preempted": ("its devices were needed", "设备被收回"),
+    "node_lost": ("its node was lost", "节点丢失"),
+}
+
+WORDS: Mapping[str, tuple[str, str]] = {
+    "GPUs": ("GPUs", "张 GPU"),
+    "workloads": ("sessions", "个会话"),
+    "cpus": ("CPUs", "个 CPU"),
+    "pending": ("waiting requests", "个排队请求"),
+    "times": ("times", "次"),
+    "nodes": ("nodes", "个节点"),
+    "frees": (" The first frees {at} ({who}).", " 最早于 {at} 释放（{who}）。"),
+    "yours": ("your {id}", "你的 {id}"),
+    "team_mate": ("{owner}'s {id}", "{owner} 的 {id}"),
+    "other_team": ("another team", "其他团队"),
+    "none": ("none", "无"),
+    "root": ("the shared part", "共享部分"),
+    "team": ("team {name}", "团队 {name}"),
+    "project": ("project {name}", "项目 {name}"),
+    "cpu_only": ("no GPU", "无 GPU"),
+}
+
+
+def pick(pair: tuple[str, str], lang: str) -> str:
+    """The text of a pair in a language; English for one we don't have."""
+    return pair[LANGUAGES.index(lang)] if lang in LANGUAGES else pair[0]
+
+
+def say(code: str, lang: str, **facts: object) -> str:
+    """The sentence of a code with its facts filled in. A fact it needs and doesn't get shows as a dash."""
+    return pick(SENTENCES[code], lang).format_map(_Facts(facts))
+
+
+def word(table: Mapping[str, tuple[str, str]], key: str, lang: str, **facts: object) -> str:
+    """A word of a table, with its facts filled in; the key itself when the table hasn't got it."""
+    return pick(table[key], lang).format_map(_Facts(facts)) if key in table else key
+
+
+class _Facts(dict[str, object]):
+    def __missing__(self, key: str) -> str:
+        return "—"
+
+
+def best_language(accept: str | None, default: str = "en") -> str:
+    """The language of an Accept-Language header that we have: its first known one, else `default`."""
+    for part in (accept or "").split(","):
+        tag = part.split(";")[0].strip().lower()
+        if tag[:2] in LANGUAGES:
+            return tag[:2]
+    return default

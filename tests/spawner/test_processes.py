@@ -1,0 +1,172 @@
+"""hubgov.processes: identity, signals, stragglers and listeners, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from waiting import until
+
+from hubgov import processes
+from hubgov.wire import ProcessRef
+
+
+@contextmanager
+def running(*command: str, mark: str = "none") -> Iterator[tuple[subprocess.Popen[bytes], ProcessRef]]:
+    """A child process and its identity; killed and reaped at the end."""
+    environment = {"PATH": os.environ["PATH"], processes.ALLOCATION_VARIABLE: mark}
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        ref = processes.identify(child.pid)
+        assert ref is not None
+        yield child, ref
+    finally:
+        for left in processes.marked_with(mark):
+            processes.send(left, signal.SIGKILL)
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+OTHERS = {
+    "a pid given again: another start": {"start_ticks": 1},
+    "another boot": {"boot_id": "00000000-0000-0000-0000-000000000000"},
+    "a pid nobody has": {"pid": 2**22 - 1},
+}
+
+
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS.keys())
+def test_another_process_is_never_taken_for_ours(change: dict[str, object]) -> None:
+    with running("sleep", "60") as (child, ref):
+        other = dataclasses.replace(ref, **change)  # type: ignore[arg-type]
+        assert processes.is_alive(ref)
+        assert not processes.is_alive(other)
+        assert not processes.send(other, signal.SIGKILL)
+        assert processes.pin(other) is None
+        assert processes.descendants(other) == []
+        assert processes.box_gone(other, other)
+        assert child.poll() is None
+
+
+def test_a_zombie_is_gone() -> None:
+    with running("sleep", "60") as (child, ref):
+        assert processes.send(ref, signal.SIGKILL)
+        assert processes.wait_gone([ref], 5)
+        # Not reaped: the pid is still taken.
+        assert Path(f"/proc/{child.pid}/stat").exists()
+        assert processes.identify(child.pid) is None
+        assert not processes.is_alive(ref)
+        assert not processes.send(ref, signal.SIGTERM)
+
+
+def test_a_process_whose_first_thread_ended_is_alive() -> None:
+    code = (
+        "import ctypes, threading; threading.Thread(target=threading.Event().wait).start(); "
+        "print(flush=True); ctypes.CDLL(None).pthread_exit(None)"
+    )
+    mark = uuid.uuid4().hex
+    with running(sys.executable, "-c", code, mark=mark) as (child, ref):
+        state = Path(f"/proc/{child.pid}/stat")
+        until(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", 10, "the first thread ends")
+        assert processes.is_alive(ref)
+        assert processes.marked_with(mark) == [ref]
+
+
+def test_the_name_of_a_command_may_hold_brackets_and_blanks(tmp_path: Path) -> None:
+    odd = tmp_path / "a) S 1 (b"
+    odd.symlink_to("/bin/sleep")
+    with running(str(odd), "60") as (child, ref):
+        text = until(lambda: Path(f"/proc/{child.pid}/stat").read_text(), 5, "stat")
+        assert str(ref.start_ticks) == text.rpartition(")")[2].split()[19]
+
+
+def test_descendants_come_parents_first() -> None:
+    with running("sh", "-c", "sh -c 'sleep 60 & wait' & wait") as (_, ref):
+        until(lambda: len(processes.descendants(ref)) == 2, 5, "both")
+        child, grandchild = processes.descendants(ref)
+        assert processes.descendants(child) == [grandchild]
+
+
+def test_a_straggler_in_its_own_session_is_found_by_its_mark_and_killed() -> None:
+    mark = uuid.uuid4().hex
+    with running("sh", "-c", "setsid -f sh -c 'trap \"\" TERM; sleep 60; :'", mark=mark) as (child, ref):
+        child.wait()
+        left = until(lambda: processes.marked_with(mark), 5, "the straggler")
+        assert processes.descendants(ref) == []
+        assert processes.marked_with(mark[:-1]) == []
+        assert not processes.box_gone(ref, None, mark)
+        assert processes.signal_box(ref, None, kill=True, allocation_id=mark)
+        assert processes.wait_gone(left, 5)
+        assert processes.box_gone(ref, None, mark)
+
+
+def test_without_kill_only_the_server_is_asked_to_end() -> None:
+    mark = uuid.uuid4().hex
+    with running("sh", "-c", "sleep 60 & wait", mark=mark) as (child, ref):
+        until(lambda: processes.descendants(ref), 5, "the child")
+        assert processes.signal_box(ref, None, kill=False, allocation_id=mark)
+        assert child.wait(5) == -signal.SIGTERM
+        assert len(processes.marked_with(mark)) == 1
+
+
+def test_waiting_for_one_that_stays_takes_no_longer_than_asked() -> None:
+    with running("sleep", "60") as (_, ref):
+        assert not processes.wait_gone([ref], 0.05)
+        assert not processes.wait_gone([ref], -1)
+
+
+def test_an_event_loop_hears_of_the_end() -> None:
+    async def scenario(ref: ProcessRef) -> None:
+        assert not await processes.ends_within(ref, 0.01)
+        with processes.ending(ref) as ended:
+            assert not ended.is_set()
+            processes.send(ref, signal.SIGKILL)
+            await asyncio.wait_for(ended.wait(), 5)
+        assert await processes.ends_within(ref, 0)
+
+    with running("sleep", "60") as (_, ref):
+        asyncio.run(scenario(ref))
+
+
+LISTENERS = {
+    "the address itself": (socket.AF_INET, "127.0.0.1", "127.0.0.1"),
+    "all addresses": (socket.AF_INET, "0.0.0.0", "127.0.0.1"),
+    "IPv6": (socket.AF_INET6, "::1", "::1"),
+}
+
+
+@pytest.mark.parametrize(("family", "bound", "asked"), LISTENERS.values(), ids=LISTENERS.keys())
+def test_who_listens(family: socket.AddressFamily, bound: str, asked: str) -> None:
+    with socket.socket(family) as listener:
+        listener.bind((bound, 0))
+        port = listener.getsockname()[1]
+        assert processes.listener_of(asked, port) is None  # bound, but doesn't listen
+        listener.listen()
+        inode = os.fstat(listener.fileno()).st_ino
+        assert processes.listener_of(asked, port) == (os.getuid(), inode)
+        me = processes.identify(os.getpid())
+        assert me is not None
+        assert processes.owns_listener(me, inode)
+        with running("sleep", "60") as (_, other):
+            assert not processes.owns_listener(other, inode)
+
+
+def test_a_listener_of_a_child_counts_as_the_servers() -> None:
+    code = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
+    code += "print(s.getsockname()[1], flush=True)"
+    with running("sh", "-c", f'{sys.executable} -c "{code}; time.sleep(60)"; :') as (child, ref):
+        assert child.stdout is not None
+        listener = processes.listener_of("127.0.0.1", int(child.stdout.readline()))
+        assert listener is not None
+        assert processes.owns_listener(ref, listener[1])
