@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
 from hubgov.core import explain, screening
-from hubgov.core.model import Decision, Outcome, Request, Workload, WorkloadId
+from hubgov.core.model import Decision, Outcome, Request, SaveRecord, Workload, WorkloadId
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.state import State
 from hubgov.core.transitions import submitted
@@ -53,6 +53,13 @@ class Draft:
     server: str = ""
     profile: str | None = None
     resumes: str | None = None
+    resume_documents: tuple[str, ...] = ()
+
+
+def with_documents(draft: Draft, saves: Sequence[SaveRecord]) -> Draft:
+    """The draft with the documents that a session had saved last, to be opened again."""
+    paths = [d.path for save in saves[-1:] for d in save.documents if d.outcome == "saved"]
+    return replace(draft, resume_documents=tuple(dict.fromkeys(paths)))
 
 
 class Refused(Exception):
@@ -172,6 +179,7 @@ def _request(draft: Draft) -> Request:
         server=draft.server,
         profile=draft.profile,
         resumes=WorkloadId(draft.resumes) if draft.resumes else None,
+        resume_documents=draft.resume_documents,
     )
 
 

@@ -65,6 +65,8 @@ def _first_that_fits(
     """The best-ranked workload that can start, with the changes that admit it.
 
     An admission only ever takes room away, so who didn't fit before doesn't fit after it: `blocked` remembers.
+    Only the guarantee may grow by one: a newcomer walked earlier can make a large charge borrowed, and what that
+    used of the guarantee is free for those who start within it or not at all.
     """
     left = [w for w in waiting if w.id not in blocked]
     for standing in Ranking(state, now).in_order(left):
@@ -72,7 +74,8 @@ def _first_that_fits(
         chosen = choose(state, workload, now)
         if chosen is not None:
             return workload, admitted(state, workload, chosen.offer, chosen.fit, chosen.milli, now)
-        blocked.add(workload.id)
+        if not must_be_entitled(state, workload):
+            blocked.add(workload.id)
     return None
 
 

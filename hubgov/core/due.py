@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hubgov.clock import Instant
-from hubgov.core.lease import TERM_MS, due_notice, next_warning
+from hubgov.core.lease import TERM_MS, due_notice, next_warning, notice_id
 from hubgov.core.model import Allocation, Change, ExtensionState, Workload
 from hubgov.core.policy import Mode
 from hubgov.core.state import State
@@ -82,7 +82,7 @@ def _deadlines(state: State, allocation: Allocation, now: Instant) -> Iterator[I
 
 
 def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
-    """The step that time takes with one allocation."""
+    """The step that time takes with one allocation. `mode: observe` warns and stops nothing that runs."""
     enforced = state.policy.mode is Mode.ENFORCE
     match allocation.state:
         case _S.RESERVED | _S.STARTING if now >= start_overdue_at(state, allocation):
@@ -90,7 +90,7 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
                 state, allocation, Event.START_OVERDUE, now, reason="start_deadline", stop_at=now, stop_now=True,
                 outcome=WorkloadState.FAILED, end_reason="start_deadline",
             )  # fmt: skip
-        case _S.RUNNING if allocation.claim_by is not None and now >= allocation.claim_by:
+        case _S.RUNNING if enforced and allocation.claim_by is not None and now >= allocation.claim_by:
             return moved(
                 state, allocation, Event.CANCELLED, now, reason="unclaimed", stop_at=now,
                 outcome=WorkloadState.CULLED, end_reason="unclaimed",
@@ -99,7 +99,7 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
             return _lease_ended(state, allocation)
         case _S.RUNNING:
             return _warning(state, allocation, now)
-        case _S.EXPIRING if allocation.stop_at is not None and now >= allocation.stop_at:
+        case _S.EXPIRING if enforced and allocation.stop_at is not None and now >= allocation.stop_at:
             return _grace_ended(state, allocation, now)
         case _S.STOPPING | _S.RELEASING if now >= stop_overdue_at(state, allocation):
             return moved(state, allocation, Event.STOP_OVERDUE, now, reason="stop_timeout")
@@ -112,9 +112,14 @@ def _ended(allocation: Allocation, now: Instant) -> bool:
 
 
 def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
-    """EXPIRING begins at the end that people were shown, however late the sweep sees it."""
-    at = allocation.lease.expires_at
-    assert at is not None
+    """EXPIRING begins at the end that people were shown, however late the sweep sees it.
+
+    An end that passed while its node was silent, or while the policy only observed, begins when that was over:
+    nobody is stopped without his grace.
+    """
+    assert allocation.lease.expires_at is not None
+    enforced_since = state.policy_text.applied_at if state.policy_text is not None else 0
+    at = Instant(max(allocation.lease.expires_at, allocation.since, enforced_since))
     queue = state.policy.queues[state.workload_of(allocation).queue]
     return moved(
         state, allocation, Event.LEASE_ENDED, at, reason=allocation.lease.rule,
@@ -144,11 +149,7 @@ def _warning(state: State, allocation: Allocation, now: Instant) -> tuple[Change
     """The warning that is due; the last one also asks Lab to save."""
     workload = state.workload_of(allocation)
     queue = state.policy.queues[workload.queue]
-    given = frozenset(
-        n.threshold_ms
-        for n in state.notices.values()
-        if n.allocation == allocation.id and n.lease_version == allocation.lease.version
-    )
+    given = frozenset(t for t in queue.warn_ms if notice_id(allocation, t) in state.notices)
     notice = due_notice(queue, allocation, given, now)
     if notice is None:
         return ()

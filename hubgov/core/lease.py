@@ -129,6 +129,11 @@ def _over(need: int, have: int, limit: int, code: str, scope: str) -> Blocker:
     return Blocker(code=code, need=need, have=have, limit=limit, unit="ms", scope=scope)
 
 
+def notice_id(allocation: Allocation, threshold_ms: int) -> str:
+    """The name of a warning: one per allocation, version of its lease, and threshold."""
+    return f"{allocation.id}-{allocation.lease.version}-{threshold_ms // 1000}"
+
+
 def due_notice(queue: Queue, allocation: Allocation, given: frozenset[int], now: Instant) -> Notice | None:
     """The warning to give now, if one is due: the nearest threshold passed since the lease last moved.
 
@@ -150,7 +155,7 @@ def due_notice(queue: Queue, allocation: Allocation, given: frozenset[int], now:
         return None
     threshold = min(passed)
     return Notice(
-        id=f"{allocation.id}-{lease.version}-{threshold // 1000}",
+        id=notice_id(allocation, threshold),
         allocation=allocation.id,
         workload=allocation.workload,
         kind="expiring",

@@ -89,7 +89,8 @@ class Ranking:
         request = workload.request
         if request.smallest == 0:
             return True
-        shape = (workload.project, workload.queue, request.milli_gpus, request.flavors, request.memory_mib)
+        guarded = request.override is None
+        shape = (workload.project, workload.queue, request.milli_gpus, request.flavors, request.memory_mib, guarded)
         if shape not in self._within:
             self._within[shape] = any(
                 would_be_entitled(self._state, offer.key, workload, request.smallest, self._now)

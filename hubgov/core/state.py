@@ -100,7 +100,7 @@ class State:
         match record:
             case Workload():
                 _set(self.workloads, record.id, None if gone or not record.live else record)
-                self.last_seq = max(self.last_seq, record.seq)
+                self._number(record, gone)
             case Allocation():
                 _set(self.allocations, record.id, None if gone or not record.state.live else record)
                 self._meter(record, gone)
@@ -120,6 +120,13 @@ class State:
             case None:
                 raise ValueError("a change without a record")
 
+    def _number(self, workload: Workload, gone: bool) -> None:
+        """Numbers are given out one by one; a submission that is taken back gives its own back."""
+        if gone and workload.seq == self.last_seq:
+            self.last_seq -= 1
+        elif not gone:
+            self.last_seq = max(self.last_seq, workload.seq)
+
     def _use_policy(self, text: PolicyText) -> None:
         self.policy_text, self.policy = text, text.policy
         self._rebuild_nodes()
@@ -130,7 +137,7 @@ class State:
 
     def _bind(self, allocation: Allocation) -> None:
         for share in allocation.devices:
-            self.on_device[share.key] = (*self.on_device.get(share.key, ()), allocation.id)
+            self.on_device[share.key] = tuple(sorted((*self.on_device.get(share.key, ()), allocation.id)))
 
     def _unbind(self, allocation: Allocation) -> None:
         for share in allocation.devices:
@@ -149,7 +156,9 @@ class State:
         if known is None and workload is None:
             return
         place = known.place if known else quota.project_place(workload.project)  # type: ignore[union-attr]
-        end = None if allocation.charged else (allocation.ended_at or allocation.since)
+        end = None if allocation.charged else allocation.since
+        if known is not None and known.end is not None and not allocation.charged:
+            end = known.end  # fenced first, free later: the team's use ended when the charge did
         self.segments[allocation.id] = Segment(
             allocation.id, place, allocation.milli_gpus, allocation.reserved_at, end
         )
@@ -210,10 +219,11 @@ class State:
                     yield getattr(share, field)
 
     def used_on_node(self, node: str) -> tuple[int, int]:
-        """(cpus, MiB of RAM) that live allocations were given on a node."""
+        """(cpus, MiB of RAM) that live allocations were given on a node; a gang has its cpus on each of its nodes."""
         cpus = ram = 0
         for allocation in self.allocations.values():
-            if allocation.node == node and allocation.state is not AllocationState.LOST:
+            nodes = {share.node for share in allocation.devices} or {allocation.node}
+            if node in nodes and allocation.state is not AllocationState.LOST:
                 cpus += allocation.cpus
                 ram += allocation.ram_mib
         return cpus, ram

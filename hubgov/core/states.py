@@ -96,7 +96,8 @@ MOVES: Mapping[tuple[AllocationState, Event], AllocationState] = MappingProxyTyp
         (_S.STARTING, _E.EXITED): _S.RELEASING,
         (_S.STARTING, _E.CANCELLED): _S.STOPPING,
         (_S.STARTING, _E.START_OVERDUE): _S.STOPPING,
-        (_S.STARTING, _E.NODE_SILENT): _S.SUSPECT,
+        # One that starts on a silent node has no lease yet to come back to: its start deadline decides.
+        (_S.STARTING, _E.NODE_LOST): _S.LOST,
         (_S.STARTING, _E.UNKNOWN_TO_ENGINE): _S.LOST,
         (_S.RUNNING, _E.EXITED): _S.RELEASING,
         (_S.RUNNING, _E.LEASE_ENDED): _S.EXPIRING,

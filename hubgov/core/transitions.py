@@ -75,10 +75,15 @@ def moved(
     reason: str = "",
     **updates: Any,
 ) -> tuple[Change, ...]:
-    """The changes when `event` happens to an allocation at `at`; () where it may not happen in its state."""
+    """The changes when `event` happens to an allocation at `at`; () where it may not happen in its state.
+
+    One that is reported with a time before its present state began happens when that began: spans of usage
+    never overlap.
+    """
     target = advance(allocation.state, event)
     if target is None:
         return ()
+    at = Instant(max(at, allocation.since))
     workload = state.workload_of(allocation)
     after = replace(allocation, state=target, since=at, **updates)
     if target not in METERED and after.halted_at is None and allocation.state in METERED:
@@ -185,7 +190,19 @@ def cancelled(
         "stop_at": at,
         "stop_now": now,
     }
-    return moved(state, allocation, Event.CANCELLED, at, actor=actor, reason=reason, **updates)
+    changes = moved(state, allocation, Event.CANCELLED, at, actor=actor, reason=reason, **updates)
+    if changes or not _comes_back(state, workload, allocation):
+        return changes
+    # Its process is over already and it would wait again (lost, or to be retried): now it won't.
+    after = replace(allocation, outcome=WorkloadState.CANCELLED, end_reason=code)
+    return (Change(event="retry_cancelled", before=allocation, after=after, actor=actor, reason=reason),)
+
+
+def _comes_back(state: State, workload: Workload, allocation: Allocation) -> bool:
+    """Whether the workload waits again once the devices of this attempt are free."""
+    if allocation.outcome is WorkloadState.FAILED:
+        return _may_retry(state, workload)
+    return allocation.outcome is None
 
 
 def _cancelled_waiting(

@@ -186,6 +186,16 @@ def segments_of(connection: sa.Connection, workload_id: str) -> list[UsageSegmen
     return [_segment(row) for row in connection.execute(query).mappings()]
 
 
+def segments_of_all(connection: sa.Connection, workload_ids: Sequence[str]) -> dict[str, list[UsageSegment]]:
+    """The usage of several workloads in closed spans, by workload."""
+    table = schema.segment
+    query = sa.select(table).where(table.c.workload.in_(workload_ids)).order_by(table.c.seq)
+    found: dict[str, list[UsageSegment]] = {}
+    for row in connection.execute(query).mappings():
+        found.setdefault(row["workload"], []).append(_segment(row))
+    return found
+
+
 def _segment(row: sa.RowMapping) -> UsageSegment:
     values = {key: value for key, value in row.items() if key not in ("seq", "class", "account")}
     return UsageSegment(class_=row["class"], account=Account(row["account"]), **values)

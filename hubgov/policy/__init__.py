@@ -1,1 +1,27 @@
+"""The policy file: reading, checking, comparing, and the sample to begin with."""
 
+from __future__ import annotations
+
+from .difference import Edit, InUse, Usage, diff, in_use
+from .loading import Loaded, load, load_values
+from .problems import Problem
+from .reading import Reading, read
+from .sample import People, sample_policy
+from .shapes import schema
+
+__all__ = [
+    "Edit",
+    "InUse",
+    "Loaded",
+    "People",
+    "Problem",
+    "Reading",
+    "Usage",
+    "diff",
+    "in_use",
+    "load",
+    "load_values",
+    "read",
+    "sample_policy",
+    "schema",
+]

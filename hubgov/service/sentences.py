@@ -18,7 +18,7 @@ class Reader:
     def __init__(self, actor: Actor, policy: Policy, lang: str, now: Instant) -> None:
         self.actor, self.policy, self.lang, self.now = actor, policy, lang, now
         self._zone = ZoneInfo(policy.timezone)
-        self._teams = frozenset(actor.teams(policy))
+        self.teams = frozenset(actor.teams(policy))
 
     def clock(self, at: Instant) -> str:
         """Local wall clock: `18:30`, with the day where it isn't today's."""
@@ -98,7 +98,7 @@ class Reader:
 
     def sees(self, holder: HeldBy) -> bool:
         """Whether this reader may know the holder by name."""
-        return self.actor.admin or self.actor.spawner or holder.team in self._teams
+        return self.actor.admin or self.actor.spawner or holder.team in self.teams
 
     def steps(self, codes: tuple[str, ...]) -> tuple[str, ...]:
         """The next steps in words."""

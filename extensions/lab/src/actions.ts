@@ -1,0 +1,189 @@
+/** What a user can do about the session: extend it, ask why, stop it. */
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { Widget } from '@lumino/widgets';
+
+import { IExtendAnswer, messageOf } from './api';
+import { element, showDecision } from './decision';
+import { clockText, isRunning } from './line';
+import { fitting, span } from './remaining';
+import type { Session } from './session';
+import type { Texts } from './texts';
+
+const CHOICES = [1800, 3600, 7200, 14400, 28800];
+
+/** The actions, shared by the popover, the toasts and the commands. */
+export class Actions {
+  constructor(
+    private session: Session,
+    private texts: Texts,
+    private saveAll: () => Promise<unknown>
+  ) {}
+
+  /** Whether anything can be changed now; a service that doesn't answer can grant nothing. */
+  get enabled(): boolean {
+    return isRunning(this.session.workload) && this.session.offline() === null;
+  }
+
+  /** Why not, for the tooltip of a disabled button. */
+  get disabledBecause(): string {
+    return this.session.offline() === null
+      ? this.texts.__('The session is over.')
+      : this.texts.__('The governing service does not answer. What runs goes on.');
+  }
+
+  /** Seconds of the extension that one click gives; null when the policy gives none. */
+  get step(): number | null {
+    const workload = this.session.workload;
+    const step = workload?.extension_step_seconds ?? null;
+    return workload?.expires_at && workload.extensions_left !== 0 ? step : null;
+  }
+
+  /** The new stop time that an extension would bring, as far as this side can tell. */
+  preview(seconds: number): string {
+    const workload = this.session.workload;
+    const from = Date.parse(workload?.expires_at ?? '') || this.session.now();
+    const hard = Date.parse(workload?.hard_end_at ?? '') || Infinity;
+    return clockText(new Date(Math.min(from + seconds * 1000, hard)).toISOString(), this.session, this.texts);
+  }
+
+  /** Extend by the policy's step, or ask how long where there is none. */
+  async extend(): Promise<void> {
+    const step = this.step;
+    await (step === null ? this.extendOther() : this.request(step, this.texts.__('Extended in JupyterLab')));
+  }
+
+  /** Ask how long and why, then extend. */
+  async extendOther(): Promise<void> {
+    const { __ } = this.texts;
+    const body = new ExtendForm(this.texts, seconds => this.preview(seconds));
+    const result = await showDialog({
+      title: __('Extend this session'),
+      body,
+      focusNodeSelector: 'select',
+      buttons: [Dialog.cancelButton({ label: __('Cancel') }), Dialog.okButton({ label: __('Extend') })]
+    });
+    if (result.button.accept && result.value !== null) {
+      await this.request(result.value.seconds, result.value.reason || __('Extended in JupyterLab'));
+    }
+  }
+
+  /** Show the decision that explains where the session stands. */
+  async why(): Promise<void> {
+    const { __ } = this.texts;
+    try {
+      await showDecision(__('Why'), await this.session.api.why(), this.session, this.texts);
+    } catch (error) {
+      Notification.error(fitting(__('No answer: %1', messageOf(error))), { autoClose: 8000 });
+    }
+  }
+
+  /** Save everything and end the session, after asking. */
+  async stop(): Promise<void> {
+    const { __ } = this.texts;
+    const result = await showDialog({
+      title: __('Stop this session now?'),
+      body: __('Open documents are saved first. Variables in kernels are lost, and the GPU is given back.'),
+      buttons: [
+        Dialog.cancelButton({ label: __('Keep running') }),
+        Dialog.warnButton({ label: __('Stop now') })
+      ]
+    });
+    if (!result.button.accept) {
+      return;
+    }
+    try {
+      await this.saveAll();
+      await this.session.api.stop(__('Stopped in JupyterLab'));
+      Notification.info(__('Stopping. The GPU is given back now.'), { autoClose: false });
+    } catch (error) {
+      Notification.error(fitting(__('Not stopped: %1', messageOf(error))), { autoClose: false });
+    }
+    this.session.poke();
+  }
+
+  /** One wish at a time: a double click, or a click in the toast and one in the popover, is one extension. */
+  private request(seconds: number, reason: string): Promise<void> {
+    this.running ??= this.send(seconds, reason).finally(() => {
+      this.running = null;
+    });
+    return this.running;
+  }
+
+  private async send(seconds: number, reason: string): Promise<void> {
+    const { __ } = this.texts;
+    // The key of a wish that got no answer is used again for the same wish: it may have been granted.
+    if (this.open?.seconds !== seconds || this.open.reason !== reason) {
+      this.open = { seconds, reason, key: `lab-${this.session.api.tab}-${Date.now().toString(36)}` };
+    }
+    try {
+      const answer = await this.session.api.extend(seconds, reason, this.open.key);
+      if (answer.outcome !== 'failed') {
+        this.open = null;
+      }
+      await this.tell(answer, seconds);
+    } catch (error) {
+      Notification.error(fitting(__('Not extended: %1', messageOf(error))), { autoClose: false });
+    }
+    this.session.poke();
+  }
+
+  private async tell(answer: IExtendAnswer, seconds: number): Promise<void> {
+    const { __ } = this.texts;
+    const by = span(answer.extension?.by_seconds ?? seconds, __);
+    const end = answer.extension?.expires_at ?? answer.workload?.expires_at ?? null;
+    const left = answer.workload?.extensions_left ?? null;
+    if (answer.outcome === 'granted' && end !== null) {
+      const until = clockText(end, this.session, this.texts);
+      const text =
+        left === null
+          ? __('Extended to %1 (+%2).', until, by)
+          : __('Extended to %1 (+%2). Extensions left: %3.', until, by, `${left}`);
+      Notification.success(fitting(text), { autoClose: 8000 });
+    } else if (answer.outcome === 'needs_approval') {
+      const needs = (answer.extension?.needs ?? []).join(', ') || __('an approver');
+      Notification.info(fitting(__('Asked for %1 more. Decided by: %2.', by, needs)), { autoClose: 15000 });
+    } else if (answer.decision !== null) {
+      await showDecision(__('Not extended'), answer.decision, this.session, this.texts);
+    } else {
+      const because = answer.error?.message ?? '';
+      const text = answer.outcome === 'ended' ? __('The session is over.') : because;
+      Notification.error(fitting(__('Not extended: %1', text)), { autoClose: false });
+    }
+  }
+
+  private running: Promise<void> | null = null;
+  private open: { seconds: number; reason: string; key: string } | null = null;
+}
+
+/** How long and why, with the new stop time shown before it applies. */
+class ExtendForm extends Widget implements Dialog.IBodyWidget<{ seconds: number; reason: string }> {
+  constructor(texts: Texts, preview: (seconds: number) => string) {
+    super();
+    const { __ } = texts;
+    this.addClass('hubgov-Form');
+    for (const seconds of CHOICES) {
+      const option = element('option', __('+%1, until %2', span(seconds, __), preview(seconds)));
+      (option as HTMLOptionElement).value = `${seconds}`;
+      this.seconds.append(option);
+    }
+    this.seconds.value = '3600';
+    this.seconds.className = 'jp-mod-styled';
+    this.reason.className = 'jp-mod-styled';
+    this.reason.rows = 3;
+    this.reason.maxLength = 2000;
+    this.node.append(labelled(__('Until when'), this.seconds), labelled(__('Reason'), this.reason));
+  }
+
+  getValue(): { seconds: number; reason: string } {
+    return { seconds: Number(this.seconds.value), reason: this.reason.value.trim() };
+  }
+
+  private seconds = document.createElement('select');
+  private reason = document.createElement('textarea');
+}
+
+function labelled(name: string, field: HTMLElement): HTMLElement {
+  const label = element('label', '');
+  label.append(element('span', name), field);
+  return label;
+}

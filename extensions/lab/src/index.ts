@@ -1,0 +1,88 @@
+/** The governed GPU session in JupyterLab: status item, warnings, saving at the end, commands. */
+import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { IDocumentManager, IDocumentWidgetOpener } from '@jupyterlab/docmanager';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { Actions } from './actions';
+import { Api } from './api';
+import { Documents } from './documents';
+import { Notices } from './notices';
+import { Saving } from './saving';
+import { Session } from './session';
+import { StatusItem } from './status';
+import { Texts } from './texts';
+
+const plugin: JupyterFrontEndPlugin<void> = {
+  id: 'hubgov-lab:plugin',
+  description: 'How long a governed GPU session lasts, why, and a way to extend it.',
+  autoStart: true,
+  requires: [IDocumentManager, IDocumentWidgetOpener],
+  optional: [ITranslator, IStatusBar, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    manager: IDocumentManager,
+    opener: IDocumentWidgetOpener,
+    translator: ITranslator | null,
+    bar: IStatusBar | null,
+    palette: ICommandPalette | null
+  ) => {
+    const texts = new Texts(translator ?? nullTranslator);
+    const session = new Session(new Api(app.serviceManager.serverSettings));
+    const documents = new Documents(app.shell, manager, opener, session, texts);
+    const actions = new Actions(session, texts, () => documents.saveAll());
+    new Notices(session, texts, actions);
+    new Saving(session, documents, texts);
+    const item = new StatusItem(session, texts, actions);
+    bar?.registerStatusItem('hubgov-lab:session', {
+      item,
+      align: 'right',
+      rank: 1000,
+      priority: 10,
+      isActive: () => session.governed,
+      activeStateChanged: session.governedChanged
+    });
+    addCommands(app, texts, session, actions, item, palette);
+    void app.restored.then(() => {
+      let begun = false;
+      session.changed.connect(() => {
+        if (session.governed && session.workload !== null && !begun) {
+          begun = true;
+          documents.begin();
+          if (!session.resumed) {
+            void documents.resume(session.workload.resume_documents);
+          }
+        }
+      });
+      session.start();
+    });
+  }
+};
+
+function addCommands(
+  app: JupyterFrontEnd,
+  texts: Texts,
+  session: Session,
+  actions: Actions,
+  item: StatusItem,
+  palette: ICommandPalette | null
+): void {
+  const { __ } = texts;
+  const isVisible = () => session.governed;
+  const isEnabled = () => actions.enabled;
+  const commands: [string, string, () => unknown, () => boolean][] = [
+    ['hubgov:extend', __('Extend the GPU session'), () => actions.extend(), isEnabled],
+    ['hubgov:stop', __('Stop the GPU session now'), () => actions.stop(), isEnabled],
+    ['hubgov:why', __('Why the GPU session stands as it does'), () => actions.why(), isEnabled],
+    ['hubgov:read-status', __('Read the GPU session status aloud'), () => item.speak(), isVisible],
+    ['hubgov:popover', __('Show the GPU session'), () => item.toggle(), isVisible]
+  ];
+  for (const [command, label, execute, enabled] of commands) {
+    app.commands.addCommand(command, { label, execute, isEnabled: enabled, isVisible });
+    palette?.addItem({ command, category: __('GPU session') });
+  }
+  session.changed.connect(() => app.commands.notifyCommandChanged());
+}
+
+export default plugin;

@@ -1,0 +1,97 @@
+/** Warnings as toasts: each once, over reloads and tabs, because the server hands each to one tab only. */
+import { Notification } from '@jupyterlab/apputils';
+
+import type { Actions } from './actions';
+import { INotice, messageOf } from './api';
+import { clockText, ruleText } from './line';
+import { fitting, span } from './remaining';
+import type { Session } from './session';
+import type { Texts } from './texts';
+
+const MOVED_MS = 60000;
+
+/** The text of a warning, at most 140 characters: the reason is left out before anything is cut. */
+export function noticeText(notice: INotice, session: Session, texts: Texts): string {
+  const { __ } = texts;
+  const workload = session.workload;
+  const at = clockText(notice.deadline, session, texts);
+  const left = span(Math.max(0, (Date.parse(notice.deadline) - session.now()) / 1000), __);
+  if (notice.kind === 'idle') {
+    return fitting(__('No GPU or kernel activity. This GPU is taken back at %1 unless you run something.', at));
+  }
+  if (notice.threshold_seconds <= 120) {
+    const grace = workload?.grace_until ? clockText(workload.grace_until, session, texts) : null;
+    return fitting(
+      grace === null
+        ? __('%1 left (%2). Notebooks are being saved now.', left, at)
+        : __('%1 left (%2, grace to %3). Notebooks are being saved now.', left, at, grace)
+    );
+  }
+  if (notice.threshold_seconds <= 600) {
+    return fitting(__('%1 left (%2). Extend now, or save what you need: variables are lost.', left, at));
+  }
+  const rule = workload === null ? '' : ruleText(workload, texts);
+  const long = __('This session stops at %1 (%2): %3. Files are kept, variables are lost.', at, left, rule);
+  const short = __('This session stops at %1 (%2). Files are kept, variables are lost.', at, left);
+  return [...long].length <= 140 ? long : fitting(short);
+}
+
+/** Shows what the session brings. */
+export class Notices {
+  constructor(
+    private session: Session,
+    private texts: Texts,
+    private actions: Actions
+  ) {
+    session.changed.connect(() => void this.show());
+  }
+
+  private async show(): Promise<void> {
+    const end = this.session.workload?.expires_at ?? null;
+    if (this.last !== null && end !== null && Date.parse(end) > this.last.deadline + MOVED_MS) {
+      // The end has moved on: what the toast says is no longer true.
+      Notification.dismiss(this.last.toast);
+      this.last = null;
+    }
+    for (const notice of this.session.unshown) {
+      if (!this.claimed.has(notice.id)) {
+        this.claimed.add(notice.id);
+        await this.claim(notice);
+      }
+    }
+  }
+
+  private async claim(notice: INotice): Promise<void> {
+    try {
+      if (await this.session.api.claimNotice(notice.id)) {
+        this.toast(notice);
+      }
+    } catch (error) {
+      // Not claimed by anybody: it stays unshown at the server and comes again with the next answer.
+      this.claimed.delete(notice.id);
+      console.warn(`hubgov: a warning could not be claimed: ${messageOf(error)}`);
+    }
+  }
+
+  private toast(notice: INotice): void {
+    const { __ } = this.texts;
+    // A newer warning says all that the older one said, with less time left.
+    if (this.last !== null) {
+      Notification.dismiss(this.last.toast);
+    }
+    const idle = notice.kind === 'idle';
+    const toast = Notification.warning(noticeText(notice, this.session, this.texts), {
+      autoClose: false,
+      actions: [
+        ...(idle
+          ? []
+          : [{ label: __('Extend'), displayType: 'accent' as const, callback: () => void this.actions.extend() }]),
+        { label: __('Why'), callback: () => void this.actions.why() }
+      ]
+    });
+    this.last = { toast, deadline: Date.parse(notice.deadline) };
+  }
+
+  private claimed = new Set<string>();
+  private last: { toast: string; deadline: number } | null = null;
+}

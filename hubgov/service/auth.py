@@ -1,0 +1,25 @@
+"""Who is calling, by the hub's word: hub tokens for programs, the hub's OAuth for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hubgov.control.actor import Actor
+
+
+def actor_of(model: Mapping[str, Any]) -> Actor:
+    """The actor behind the hub's model of a user or service.
+
+    A notebook server's own token is told by its scope: it may reach that one server. Any kernel can read it, so
+    it never carries authority, whatever a site put into `server_token_scopes`.
+    """
+    scopes = frozenset(model.get("scopes") or ())
+    from_session = bool(model.get("session_id"))
+    return Actor(
+        name=str(model["name"]),
+        kind=str(model.get("kind", "user")),
+        groups=frozenset(model.get("groups") or ()),
+        scopes=scopes,
+        from_server=not from_session and any(s.startswith("access:servers!server=") for s in scopes),
+    )

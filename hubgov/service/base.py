@@ -1,0 +1,278 @@
+"""What every handler has: sign-in, strict bodies, one table from errors to HTTP, headers that confine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from jupyterhub.services.auth import HubOAuth, HubOAuthenticated
+from pydantic import BaseModel
+from tornado import web
+
+from hubgov import errors, texts, wire
+from hubgov.clock import Clock, to_rfc3339
+from hubgov.control.actor import Actor
+from hubgov.control.attachments import Attachments
+from hubgov.control.governor import Governor, Key
+from hubgov.control.submit import Refused
+from hubgov.control.unit import Unit
+from hubgov.core.policy import Kind
+from hubgov.service import reading_json
+from hubgov.service.auth import actor_of
+from hubgov.service.documents import Desk
+from hubgov.telemetry.probe import Probe
+
+STATUS: Mapping[type[errors.HubgovError], int] = {
+    errors.Invalid: 400,
+    errors.NotAllowed: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.PolicyMoved: 412,
+    errors.KeyReused: 422,
+    errors.TooMany: 429,
+    errors.Unavailable: 503,
+}
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+Body = TypeVar("Body", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the handlers work with; put together by `app`."""
+
+    governor: Governor
+    attachments: Attachments
+    probes: Mapping[str, Probe]
+    clock: Clock
+    runnable: frozenset[Kind]
+    hub_base_url: str
+    prefix: str
+    isolation: str
+    log: logging.Logger
+
+
+class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
+    """A handler behind the hub's sign-in. `self.actor` is who calls."""
+
+    hub_auth_class = HubOAuth
+    actor: Actor
+
+    @property
+    def services(self) -> Services:
+        found: Services = self.application.settings["hubgov"]
+        return found
+
+    @property
+    def governor(self) -> Governor:
+        return self.services.governor
+
+    async def prepare(self) -> None:
+        """Find out who calls before anything else; programs get a 401, people the hub's sign-in page."""
+        try:
+            model = await self.hub_auth.get_user(self, sync=False)
+        except web.HTTPError as error:
+            if error.status_code >= 500:
+                raise errors.Unavailable("the hub doesn't answer", hint="try again in a moment") from error
+            raise
+        if model is None:
+            self.not_signed_in()
+            return
+        self.actor = actor_of(self.check_hub_user(model))
+        if not getattr(self, "_token_authenticated", False):
+            self.check_xsrf_cookie()
+
+    def not_signed_in(self) -> None:
+        raise _Unauthorized("no valid token of the hub", hint="get one at /hub/token")
+
+    def check_xsrf_cookie(self) -> None:
+        """Tornado calls this before `prepare`, when nobody is known yet; `prepare` calls the hub's own."""
+        if hasattr(self, "actor") and self.request.method not in ("GET", "HEAD", "OPTIONS"):
+            self.hub_auth.check_xsrf_cookie(self)
+
+    def set_default_headers(self) -> None:
+        self.set_header("Content-Security-Policy", CSP)
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Referrer-Policy", "same-origin")
+        self.set_header("Cache-Control", "no-store")
+
+    @property
+    def lang(self) -> str:
+        """The reader's language: `?lang=`, the `hubgov_lang` cookie, then Accept-Language."""
+        asked = self.get_query_argument("lang", "") or self.get_cookie("hubgov_lang", "") or ""
+        if asked in texts.LANGUAGES:
+            return asked
+        return texts.best_language(self.request.headers.get("Accept-Language"))
+
+    def desk(self) -> Desk:
+        """Writes documents for this reader, from the picture as it is now."""
+        return Desk(
+            self.governor.state,
+            self.services.clock.now(),
+            self.actor,
+            self.lang,
+            self.services.clock.rate,
+            self.services.hub_base_url,
+        )
+
+    def body(self, kind: type[Body]) -> Body:
+        return reading_json.parse(kind, self.request.body)
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number of the query, within its bounds; Invalid else."""
+        text = self.get_query_argument(name, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.lstrip("-").isdigit() and len(text) <= 19):
+            raise errors.Invalid(f"{name}: {text[:40]!r} is not a whole number", hint=f"{least} to {most}")
+        if not least <= int(text) <= most:
+            raise errors.Invalid(f"{name}: {text} is out of bounds", hint=f"{least} to {most}")
+        return int(text)
+
+    def query(self, name: str, most: int = 200) -> str | None:
+        """A text of the query, or None; Invalid when it is too long or holds control characters."""
+        text = self.get_query_argument(name, "")
+        if len(text) > most or any(ord(ch) < 32 for ch in text):
+            raise errors.Invalid(f"{name}: not a valid text", hint=f"at most {most} visible characters")
+        return text or None
+
+    async def once(self, intent: Callable[[Unit], tuple[int, Any]]) -> None:
+        """Run a mutation that answers (status, document); at most once when it came with an Idempotency-Key."""
+        key = self.request.headers.get("Idempotency-Key")
+        if key is None:
+            status, document = await self.governor.do(intent)
+            self.reply(document, status)
+            return
+        if not 1 <= len(key) <= 200 or not key.isprintable():
+            raise errors.Invalid("Idempotency-Key must have 1 to 200 printable characters")
+        digest = hashlib.sha256(self.request.path.encode() + b"\0" + self.request.body).hexdigest()
+        wanted = Key(principal=self.actor.name, route=self.request.path, key=key, digest=digest)
+
+        def keyed(unit: Unit) -> str:
+            status, document = intent(unit)
+            return json.dumps({"status": status, "body": wire.to_json(document)})
+
+        answer = await self.governor.do_once(wanted, keyed)
+        stored = json.loads(answer.text)
+        first = int(stored["status"])
+        self.reply(stored["body"], 200 if answer.replayed and first == 201 else first)
+
+    def reply(self, document: Any, status: int = 200) -> None:
+        """The document as JSON."""
+        self.set_status(status)
+        if document is None and status == 204:
+            self.finish()
+            return
+        self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.finish(json.dumps(wire.to_json(document), ensure_ascii=False, default=str))
+
+    def reply_list(self, items: list[Any], next_: str | None = None, total: int | None = None) -> None:
+        """A list in its envelope."""
+        self.reply({"items": items, "next": next_, "total": len(items) if total is None else total})
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Whatever was raised, as {"error": {code, message, details, hint}} with the right status."""
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        status, document = self._error_document(status_code, error)
+        self.set_status(status)
+        if status == 503:
+            self.set_header("Retry-After", "5")
+        self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.finish(json.dumps({"error": document}, ensure_ascii=False))
+
+    def _error_document(self, status_code: int, error: BaseException | None) -> tuple[int, dict[str, Any]]:
+        match error:
+            case Refused():
+                decision = self.desk().decision(error.decision)
+                document: dict[str, Any] = {"code": decision.code, "message": decision.headline}
+                hint = "; ".join(decision.next_steps)
+                return 422, document | {"details": wire.to_json(decision), "hint": hint}
+            case _Unauthorized():
+                return 401, _error(error)
+            case errors.HubgovError():
+                status = next(STATUS[k] for k in type(error).__mro__ if k in STATUS) if _known(error) else 500
+                return status, _error(error)
+            case web.HTTPError():
+                status = error.status_code
+                reason = error.reason or _REASONS.get(status, "failed")
+                code = _CODES.get(status, "invalid" if status < 500 else "error")
+                return status, {"code": code, "message": reason, "details": {}, "hint": ""}
+            case _:
+                hint = "nothing was changed; see the service's log"
+                unexpected = {"code": "error", "message": "unexpected failure", "details": {}, "hint": hint}
+                return status_code, unexpected
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        """Refusals are everyday; only what nobody expected gets a traceback."""
+        if isinstance(value, errors.HubgovError | Refused):
+            code = value.decision.code if isinstance(value, Refused) else value.code
+            self.services.log.info("event=refused path=%s code=%s", self.request.path, code)
+            return
+        super().log_exception(typ, value, tb)
+
+    def now_text(self) -> str:
+        return to_rfc3339(self.services.clock.now())
+
+
+class _Unauthorized(errors.NotAllowed):
+    code = "unauthorized"
+
+
+_CODES = {401: "unauthorized", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+_REASONS = {
+    400: "the request can't be read",
+    403: "not allowed",
+    404: "no such thing here",
+    405: "this can't be done here",
+    413: "too large",
+}
+
+
+def _known(error: errors.HubgovError) -> bool:
+    return any(kind in STATUS for kind in type(error).__mro__)
+
+
+def _error(error: errors.HubgovError) -> dict[str, Any]:
+    return {
+        "code": error.code,
+        "message": error.message,
+        "details": wire.to_json(error.details),
+        "hint": error.hint,
+    }
+
+
+class Page(Base):
+    """A page for people: without a sign-in it goes to the hub's; errors are pages too."""
+
+    def not_signed_in(self) -> None:
+        if self.request.method in ("GET", "HEAD"):
+            self.redirect(self.get_login_url())
+            return
+        super().not_signed_in()
+
+    def render_page(self, template: str, status: int = 200, **facts: Any) -> None:
+        """The template in the reader's language."""
+        environment = self.application.settings["templates"]
+        other = "zh" if self.lang == "en" else "en"
+        switch = "?" + urlencode({"lang": other})
+        html = environment.get_template(template).render(
+            lang=self.lang,
+            switch=switch,
+            hub=self.services.hub_base_url,
+            prefix=self.services.prefix,
+            actor=self.actor,
+            xsrf=self.xsrf_token.decode() if isinstance(self.xsrf_token, bytes) else self.xsrf_token,
+            **facts,
+        )
+        self.set_status(status)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        if self.get_query_argument("lang", "") in texts.LANGUAGES:
+            self.set_cookie("hubgov_lang", self.lang, path="/", samesite="Lax", expires_days=365)
+        self.finish(html)

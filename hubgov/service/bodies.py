@@ -1,0 +1,257 @@
+"""What may be sent: one model a body, with its limits. The OpenAPI document is made from these."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from hubgov import wire
+from hubgov.control.submit import Draft
+
+MAX_GPUS = 10**6
+MAX_SECONDS = wire.MAX_SPAN_MS // 1000
+MAX_MIB = 1024**3
+_SPARE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
+
+
+def _visible(text: str) -> str:
+    """A name that one can see and type: no control or invisible characters, no blanks at the ends."""
+    if _SPARE.search(text) or text != text.strip():
+        raise PydanticCustomError("invalid", "must have visible characters only, and no blanks at the ends")
+    return text
+
+
+def _milli(value: Any) -> Any:
+    """A number of GPUs in thousandths, exactly; a list of allowed counts alike."""
+    if isinstance(value, list):
+        if not 1 <= len(value) <= 64:
+            raise PydanticCustomError("above_maximum", "between 1 and 64 allowed counts")
+        return tuple(_one_milli(item) for item in value)
+    return (_one_milli(value),)
+
+
+def _one_milli(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise PydanticCustomError("invalid", "must be a number of GPUs such as 1, 0.25, or a list of them")
+    if value < 0:
+        raise PydanticCustomError("invalid", "must not be negative")
+    if value > MAX_GPUS:
+        raise PydanticCustomError("above_maximum", "at most 1000000 GPUs")
+    milli = Decimal(value) * 1000
+    if milli != int(milli):
+        raise PydanticCustomError("invalid", "at most three decimals")
+    return int(milli)
+
+
+def _span(value: Any) -> Any:
+    """Milliseconds of `90s`, `4h`, `PT1H`, or of a whole number of seconds."""
+    if isinstance(value, str):
+        try:
+            return wire.parse_span(value)
+        except ValueError as error:
+            kind = "above_maximum" if "longer" in str(error) else "invalid"
+            raise PydanticCustomError(kind, "{why}", {"why": str(error)}) from None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise PydanticCustomError("invalid", "must be a duration such as 90s, 30m, 4h")
+    if not 0 <= value <= MAX_SECONDS:
+        kind = "invalid" if value < 0 else "above_maximum"
+        raise PydanticCustomError(kind, "between 0 and ten years")
+    return value * 1000
+
+
+def _memory(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise PydanticCustomError("invalid", "must be a size such as 20GiB")
+    try:
+        return wire.parse_memory(value)
+    except ValueError as error:
+        kind = "above_maximum" if "larger" in str(error) else "invalid"
+        raise PydanticCustomError(kind, "{why}", {"why": str(error)}) from None
+
+
+def _flavors(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _nodes(value: Any) -> Any:
+    return 0 if value == "any" else value
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_visible)]
+Text = Annotated[str, StringConstraints(max_length=2000)]
+_SPAN_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}]}
+Span = Annotated[int, BeforeValidator(_span), Field(json_schema_extra=_SPAN_SCHEMA)]
+Memory = Annotated[int, BeforeValidator(_memory), Field(json_schema_extra={"type": "string"})]
+Seconds = Annotated[int, Field(strict=True, ge=1, le=MAX_SECONDS)]
+Count = Annotated[int, Field(strict=True, ge=0, le=10**6)]
+Attempt = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors, so that a typo never means something else."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class WorkloadBody(Strict):
+    """A request; the same for POST /workloads and /plan. Only the spawner adds `user` and `server`."""
+
+    queue: Name
+    gpus: Annotated[
+        tuple[int, ...],
+        BeforeValidator(_milli),
+        Field(json_schema_extra={"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]}),
+    ]
+    name: Name | None = None
+    kind: Literal["notebook", "training", "inference", "batch_inference", "evaluation", "data"] | None = None
+    project: Name | None = None
+    team: Name | None = None
+    flavor: Annotated[
+        list[Name] | None,
+        BeforeValidator(_flavors),
+        Field(max_length=32, json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array"}]}),
+    ] = None
+    memory: Memory | None = None
+    cpus: Count | None = None
+    ram: Memory | None = None
+    need: Annotated[dict[Name, Name], Field(max_length=32)] = Field(default_factory=dict)
+    nodes: Annotated[
+        int,
+        BeforeValidator(_nodes),
+        Field(ge=0, le=10**5, json_schema_extra={"anyOf": [{"type": "integer"}, {"const": "any"}]}),
+    ] = 1
+    priority: Annotated[int, Field(ge=-(10**6), le=10**6)] | None = None
+    lease: Span | None = None
+    retry: Count | None = None
+    preemptible: bool = True
+    override: Text | None = None
+    start_deadline: Span | None = None
+    after: Annotated[list[Name], Field(max_length=64)] = Field(default_factory=list)
+    model: Name | None = None
+    labels: Annotated[dict[Name, Name], Field(max_length=32)] = Field(default_factory=dict)
+    user: Name | None = None
+    groups: Annotated[list[Name], Field(max_length=1000)] = Field(default_factory=list)
+    server: Annotated[str, StringConstraints(max_length=63)] | None = None
+    profile: Name | None = None
+    resumes: Name | None = None
+
+    def draft(self) -> Draft:
+        """The request as the use cases take it."""
+        return Draft(
+            queue=self.queue,
+            milli_gpus=self.gpus,
+            kind=self.kind,
+            name=self.name,
+            project=self.project,
+            team=self.team,
+            flavors=tuple(self.flavor or ()),
+            memory_mib=self.memory,
+            cpus=self.cpus,
+            ram_mib=self.ram,
+            need=self.need,
+            nodes=self.nodes,
+            priority=self.priority,
+            lease_ms=self.lease,
+            preemptible=self.preemptible,
+            override=self.override,
+            retry_max=self.retry,
+            start_deadline_ms=self.start_deadline,
+            after=tuple(self.after),
+            model=self.model,
+            labels=self.labels,
+            server=self.server or "",
+            profile=self.profile,
+            resumes=self.resumes,
+        )
+
+
+class CancelBody(Strict):
+    """Why, and whether without grace."""
+
+    reason: Text = ""
+    now: bool = False
+
+
+class ExtensionBody(Strict):
+    """By how long (or until when), and why where the queue asks for a reason."""
+
+    by_seconds: Seconds | None = None
+    until: Annotated[str, StringConstraints(max_length=40)] | None = None
+    reason: Text = ""
+    lease_version: Annotated[int, Field(ge=1, le=10**9)] | None = None
+
+
+class AttemptBody(Strict):
+    attempt: Attempt
+
+
+class ProcessBody(Strict):
+    pid: Annotated[int, Field(ge=1, le=2**31)]
+    start_ticks: Annotated[int, Field(ge=0, le=2**62)]
+    boot_id: Annotated[str, StringConstraints(max_length=64)]
+
+
+class ProcessesBody(Strict):
+    attempt: Attempt
+    main: ProcessBody
+    init: ProcessBody | None = None
+
+
+class ReadyBody(Strict):
+    attempt: Attempt
+    url: Annotated[str, StringConstraints(max_length=500)]
+
+
+class EndedBody(Strict):
+    attempt: Attempt
+    code: Annotated[int, Field(ge=-(2**31), le=2**31)] | None = None
+    signal: Annotated[int, Field(ge=0, le=128)] | None = None
+    by_owner: bool = False
+
+
+class DocumentBody(Strict):
+    path: Annotated[str, StringConstraints(max_length=4096)]
+    outcome: Annotated[str, StringConstraints(max_length=63)]
+    bytes: Annotated[int, Field(ge=0, le=2**62)] = 0
+    sha256: Annotated[str, StringConstraints(max_length=64)] = ""
+    saved_at: Annotated[str, StringConstraints(max_length=40)] | None = None
+    copy_: Annotated[str | None, Field(alias="copy", max_length=4096)] = None
+    error: Text = ""
+
+
+class KernelBody(Strict):
+    id: Annotated[str, StringConstraints(max_length=100)]
+    name: Annotated[str, StringConstraints(max_length=200)]
+    path: Annotated[str, StringConstraints(max_length=4096)]
+    busy: bool
+
+
+class SaveBody(Strict):
+    """What the server extension says of one save."""
+
+    save: Annotated[str, StringConstraints(max_length=200)]
+    asked_lab: bool
+    documents: Annotated[list[DocumentBody], Field(max_length=1000)] = Field(default_factory=list)
+    kernels: Annotated[list[KernelBody], Field(max_length=1000)] = Field(default_factory=list)
+    terminals: Count = 0
+    error: Text = ""
+
+
+class HoldBody(Strict):
+    closed: bool = False
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+
+class ReasonBody(Strict):
+    reason: Text = ""
+
+
+class PolicyBody(Strict):
+    """A policy as YAML text. `name` is the file's name in messages."""
+
+    text: Annotated[str, StringConstraints(max_length=1_100_000)]
+    name: Annotated[str, StringConstraints(max_length=200)] = "policy.yaml"

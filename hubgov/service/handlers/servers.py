@@ -1,0 +1,220 @@
+"""Notebook servers: what the spawner and the server's own extension report, and the receipt afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hubgov import wire
+from hubgov.clock import from_rfc3339, to_rfc3339
+from hubgov.control import receipt, session
+from hubgov.control.actor import Actor, check_change
+from hubgov.control.unit import Unit
+from hubgov.core.model import KernelSeen, ProcessId, SavedDocument, SaveRecord, Workload
+from hubgov.core.states import AllocationState
+from hubgov.core.transitions import cancelled
+from hubgov.errors import Invalid, NotFound
+from hubgov.ledger import reading
+from hubgov.service import environment, spawn_options
+from hubgov.service.bodies import AttemptBody, EndedBody, ProcessBody, ProcessesBody, ReadyBody, SaveBody
+from hubgov.service.handlers.workloads import WorkloadReader
+
+
+class SpawnOptions(WorkloadReader):
+    async def get(self) -> None:
+        """What the spawn form shows to a user: profiles with their Decision, projects, quota."""
+        session.check_spawner(self.actor)
+        name = self.query("user")
+        if name is None:
+            raise Invalid("user: missing", hint="?user=NAME")
+        groups = frozenset(self.get_query_arguments("groups"))
+        owner = Actor(name=name, groups=groups)
+        with self.governor.ledger.reading() as connection:
+            last = reading.last_of_server(connection, name, self.query("server") or "")
+        self.reply(spawn_options.document(self.desk_for(owner), owner, self.services.runnable, last))
+
+    def desk_for(self, owner: Actor) -> Any:
+        desk = self.desk()
+        desk.actor = owner
+        desk.__post_init__()
+        return desk
+
+
+class Launch(WorkloadReader):
+    async def post(self, workload_id: str) -> None:
+        """The spawner begins: devices, environment, device nodes."""
+        body = self.body(AttemptBody)
+        allocation = await self.governor.do(
+            lambda unit: session.launch(unit, workload_id, body.attempt, self.actor)
+        )
+        workload = self.governor.state.workload_of(allocation)
+        self.reply(
+            wire.Launch(
+                workload=self.document(workload),
+                allocation=allocation.id,
+                attempt=allocation.attempt,
+                device_nodes=environment.device_nodes(self.governor.state, allocation),
+                environment=environment.variables(workload, allocation),
+            )
+        )
+
+
+class Processes(WorkloadReader):
+    async def post(self, workload_id: str) -> None:
+        """Which processes the server is."""
+        body = self.body(ProcessesBody)
+        main, init = _process(body.main), _process(body.init) if body.init else None
+        await self.governor.do(
+            lambda unit: session.processes(unit, workload_id, body.attempt, self.actor, main=main, init=init)
+        )
+        self.reply(None, 204)
+
+
+class Ready(WorkloadReader):
+    async def post(self, workload_id: str) -> None:
+        """The server answers: the lease begins."""
+        body = self.body(ReadyBody)
+        await self.governor.do(lambda unit: session.ready(unit, workload_id, body.attempt, self.actor, body.url))
+        self.reply(self.document(self.find(workload_id)))
+
+
+class Stopping(WorkloadReader):
+    async def post(self, workload_id: str) -> None:
+        """The hub was told to stop the server: the owner's word, unless a stop was on its way already."""
+        body = self.body(AttemptBody)
+        session.check_spawner(self.actor)
+
+        def intent(unit: Unit) -> None:
+            workload = unit.workload(workload_id)
+            unit.allocation(workload, body.attempt)
+            unit.write(
+                cancelled(
+                    unit.state, workload, unit.now, actor=workload.owner, reason="", code="cancelled", now=True
+                )
+            )
+
+        await self.governor.do(intent)
+        self.reply(None, 204)
+
+
+class EndedReport(WorkloadReader):
+    async def post(self, workload_id: str) -> None:
+        """The server's process ended. A report that comes late or twice changes nothing."""
+        body = self.body(EndedBody)
+        await self.governor.do(
+            lambda unit: session.ended(
+                unit,
+                workload_id,
+                body.attempt,
+                self.actor,
+                code=body.code,
+                signal=body.signal,
+                by_owner=body.by_owner,
+            )
+        )
+        self.reply(None, 204)
+
+
+class Saves(WorkloadReader):
+    async def put(self, workload_id: str, save_id: str) -> None:
+        """What a save brought: from the server's own extension, for the receipt."""
+        body = self.body(SaveBody)
+        if body.save != save_id:
+            raise Invalid("save: not the one of the address", hint="send the same id")
+        workload = self.find(workload_id)
+        check_change(self.actor, self.governor.state.policy, workload)
+        await self.governor.do(lambda unit: self._save(unit, workload_id, body))
+        self.reply(None, 204)
+
+    def _save(self, unit: Unit, workload_id: str, body: SaveBody) -> None:
+        allocation = unit.allocation(unit.workload(workload_id))
+        record = SaveRecord(
+            id=body.save,
+            allocation=allocation.id,
+            workload=allocation.workload,
+            at=unit.now,
+            asked_lab=body.asked_lab,
+            documents=tuple(
+                SavedDocument(
+                    path=d.path,
+                    outcome=d.outcome,
+                    bytes=d.bytes,
+                    sha256=d.sha256,
+                    saved_at=_instant(d.saved_at),
+                    copy=d.copy_,
+                    error=d.error,
+                )
+                for d in body.documents
+            ),
+            kernels=tuple(KernelSeen(id=k.id, name=k.name, path=k.path, busy=k.busy) for k in body.kernels),
+            terminals=body.terminals,
+            error=body.error,
+        )
+        session.saved(unit, workload_id, self.actor, record)
+
+
+class ReceiptOfWorkload(WorkloadReader):
+    async def get(self, workload_id: str) -> None:
+        """What was saved, lost, used and charged by a session that is over."""
+        self.reply(self.receipt(self.find(workload_id)))
+
+    def receipt(self, workload: Workload) -> wire.Receipt:
+        if workload.live:
+            allocation = self.governor.state.allocation_of(workload)
+            if allocation is None or allocation.state is not AllocationState.QUARANTINED:
+                raise NotFound(f"{workload.id} is not over yet", code="not_ended", hint="wait until it ended")
+        with self.governor.ledger.reading() as connection:
+            attempts = reading.allocations_of(connection, workload.id)
+            saves = reading.saves_of(connection, workload.id)
+            segments = reading.segments_of(connection, workload.id)
+        facts = receipt.facts(attempts, saves, segments)
+        last = attempts[-1] if attempts else None
+        desk = self.desk()
+        return wire.Receipt(
+            workload=desk.workload(workload, segments=tuple(segments), last=last),
+            documents=tuple(_document(d) for d in facts.documents),
+            kernels=tuple(wire.KernelReport(id=k.id, name=k.name, path=k.path, busy=k.busy) for k in facts.kernels),
+            terminals=facts.terminals,
+            saved_by_lab=facts.asked_lab,
+            used_seconds=facts.used_ms // 1000,
+            gpu_seconds=facts.milli_gpu_ms // 1_000_000,
+            cost=desk.money(facts.cost_micro),
+            devices_free_at=to_rfc3339(last.ended_at) if last and last.ended_at else None,
+            lost=facts.lost(desk.lang),
+        )
+
+
+class ReceiptOfServer(ReceiptOfWorkload):
+    async def get(self, user: str, server: str = "") -> None:
+        """The receipt of the last session of a server: for the hub's own page."""
+        if not self.actor.spawner and self.actor.name != user:
+            raise NotFound("no such server", hint="hubgov list")
+        with self.governor.ledger.reading() as connection:
+            workload = reading.last_of_server(connection, user, server)
+        if workload is None:
+            raise NotFound("no session of this server yet", hint="start one")
+        self.reply(self.receipt(workload))
+
+
+def _process(body: ProcessBody) -> ProcessId:
+    return ProcessId(pid=body.pid, start_ticks=body.start_ticks, boot_id=body.boot_id)
+
+
+def _instant(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return from_rfc3339(text)
+    except (ValueError, OverflowError) as error:
+        raise Invalid(f"saved_at: {error}", hint="2026-03-02T18:00:00Z") from None
+
+
+def _document(d: SavedDocument) -> wire.SavedDocument:
+    return wire.SavedDocument(
+        path=d.path,
+        outcome=d.outcome,
+        bytes=d.bytes,
+        sha256=d.sha256,
+        saved_at=to_rfc3339(d.saved_at) if d.saved_at is not None else None,
+        copy=d.copy,
+        error=d.error,
+    )

@@ -1,0 +1,275 @@
+"""Workloads: submit, plan, list, show, cancel, extend, why, history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hubgov import wire
+from hubgov.clock import from_rfc3339, to_rfc3339
+from hubgov.control import session, steer, submit
+from hubgov.control.actor import Actor, check_change, check_seen
+from hubgov.control.unit import Unit
+from hubgov.core import explain
+from hubgov.core.model import ExtensionRequest, ExtensionState, Outcome, Workload, WorkloadId
+from hubgov.core.policy import Kind
+from hubgov.core.states import WorkloadState
+from hubgov.errors import Ended, Invalid, NotFound, TooMany
+from hubgov.ledger import reading
+from hubgov.ledger.reading import JournalLine, WorkloadFilter
+from hubgov.service.base import Base
+from hubgov.service.bodies import CancelBody, ExtensionBody, WorkloadBody
+from hubgov.service.documents import Desk
+
+MAX_WAIT_SECONDS = 60
+_WORDS: dict[str, tuple[str, ...]] = {
+    "pending": ("pending",),
+    "held": ("pending",),
+    "live": ("pending", "admitted", "running"),
+    "ended": tuple(s.value for s in WorkloadState if s.final),
+}
+
+
+class WorkloadReader(Base):
+    """Finds workloads, live ones in memory and ended ones in the ledger, as far as the caller may see them."""
+
+    def find(self, workload_id: str) -> Workload:
+        """The workload, or NotFound, also for one that the caller may not see."""
+        found = self.governor.state.workloads.get(WorkloadId(workload_id))
+        if found is None:
+            with self.governor.ledger.reading() as connection:
+                found = reading.find_workload(connection, workload_id)
+        if found is None:
+            raise NotFound(f"no workload {workload_id}", hint="hubgov list")
+        check_seen(self.actor, self.governor.state.policy, found)
+        return found
+
+    def document(self, workload: Workload, desk: Desk | None = None) -> wire.Workload:
+        """Its document with the cost so far."""
+        with self.governor.ledger.reading() as connection:
+            segments = reading.segments_of(connection, workload.id)
+            attempts = [] if workload.live else reading.allocations_of(connection, workload.id)
+        last = attempts[-1] if attempts else None
+        return (desk or self.desk()).workload(workload, segments=tuple(segments), last=last)
+
+
+class Workloads(WorkloadReader):
+    async def get(self) -> None:
+        """The newest first; filters state, owner, team, queue; pages by `cursor`."""
+        limit = self.number("limit", 100, 1, 1000)
+        cursor = self.number("cursor", 0, 0, 2**62)
+        state = self.query("state")
+        policy = self.governor.state.policy
+        everything = self.actor.admin or self.actor.spawner
+        wanted = WorkloadFilter(
+            states=_WORDS.get(state, (state,)) if state else None,
+            owner=self.query("owner"),
+            team=self.query("team"),
+            queue=self.query("queue"),
+            teams=None if everything else self.visible_teams(policy.teams),
+            viewer=self.actor.name,
+        )
+        with self.governor.ledger.reading() as connection:
+            found, total = reading.list_workloads(connection, wanted, limit=limit, before_seq=cursor or None)
+            segments = reading.segments_of_all(connection, [w.id for w in found])
+        desk = self.desk()
+        current = (self.governor.state.workloads.get(w.id, w) for w in found)
+        items = [desk.workload(w, segments=tuple(segments.get(w.id, ())), full=False) for w in current]
+        more = str(found[-1].seq) if len(found) == limit else None
+        self.reply_list(items, more, total)
+
+    def visible_teams(self, teams: Any) -> tuple[str, ...]:
+        policy = self.governor.state.policy
+        mine = self.actor.teams(policy)
+        return tuple(t for t in teams if t in mine or self.actor.leads(policy, t))
+
+    async def post(self) -> None:
+        """Take a request in line. The spawner names the user and gets the server's open ticket if there is one."""
+        body = self.body(WorkloadBody)
+        owner, draft = self.actor, body.draft()
+        if body.user is not None:
+            owner = Actor(name=body.user, groups=frozenset(body.groups))
+
+        def intent(unit: Unit) -> tuple[int, Any]:
+            before = unit.state.last_seq
+            if body.user is not None or self.actor.spawner:
+                workload = submit.ensure_server(
+                    unit, self.resumed(draft, owner), owner, self.actor, self.services.runnable
+                )
+            else:
+                kinds = self.services.runnable - {Kind.NOTEBOOK}
+                workload = submit.submit(unit, draft, owner, self.actor, kinds)
+            return 201 if workload.seq > before else 200, self.desk().workload(workload)
+
+        await self.once(intent)
+
+    def resumed(self, draft: submit.Draft, owner: Actor) -> submit.Draft:
+        """The draft with the documents of the session that it resumes: its owner's, and nobody else's."""
+        if draft.resumes is None:
+            return draft
+        with self.governor.ledger.reading() as connection:
+            earlier = reading.find_workload(connection, draft.resumes)
+            saves = reading.saves_of(connection, draft.resumes)
+        if earlier is None or earlier.owner != owner.name:
+            raise NotFound(f"no session {draft.resumes} to resume", hint="start a new one")
+        return submit.with_documents(draft, saves)
+
+
+class Plan(WorkloadReader):
+    async def post(self) -> None:
+        """A dry run: the Decision, with cost; nothing is written."""
+        body = self.body(WorkloadBody)
+        owner = self.actor
+        if body.user is not None and self.actor.spawner:
+            owner = Actor(name=body.user, groups=frozenset(body.groups))
+        decision = submit.plan(
+            self.governor.state, body.draft(), owner, self.services.clock.now(), self.services.runnable
+        )
+        self.reply(self.desk().decision(decision))
+
+
+class OneWorkload(WorkloadReader):
+    async def get(self, workload_id: str) -> None:
+        """The workload; with `after` and `wait` only once its version is beyond, or the time is over."""
+        workload = self.find(workload_id)
+        wait = self.number("wait", 0, 0, MAX_WAIT_SECONDS)
+        after = self.number("after", 0, 0, 2**62)
+        if wait and workload.live:
+            if self.get_query_argument("attach", ""):
+                await self._attached(workload, after, wait)
+            else:
+                await self.governor.until_changed(workload_id, after, wait)
+        self.reply(self.document(self.find(workload_id)))
+
+    async def _attached(self, workload: Workload, after: int, wait: int) -> None:
+        """As a waiting spawn: counted, and turned away when too many are attached."""
+        attachments, limit = self.services.attachments, self.governor.state.policy.max_attached
+        waiting = workload.state is WorkloadState.PENDING
+        if waiting and not attachments.attached(workload.id) and attachments.count() >= limit:
+            raise TooMany(f"{limit} spawns wait attached already", hint="detach; the place in line is kept")
+        with attachments.attach(workload.id):
+            await self.governor.until_changed(workload.id, after, wait)
+
+    async def delete(self, workload_id: str) -> None:
+        """Cancel, in whatever state. What is over already answers 409."""
+        body = self.body(CancelBody)
+        found = self.find(workload_id)
+        actor = self.actor
+        if actor.spawner:
+            # The hub's own word for its user: a person cancelled the spawn there.
+            actor = Actor(name=found.owner)
+
+        def intent(unit: Unit) -> tuple[int, Any]:
+            workload = steer.cancel(unit, workload_id, actor, reason=body.reason, now=body.now)
+            return 200, self.desk().workload(workload)
+
+        await self.once(intent)
+
+
+class Extensions(WorkloadReader):
+    async def post(self, workload_id: str) -> None:
+        """More time: 201 granted, 202 needs approval, 422 denied with the Decision. Recorded in any case."""
+        body = self.body(ExtensionBody)
+        workload = self.find(workload_id)
+        by_ms = self._span(body, workload)
+
+        def intent(unit: Unit) -> tuple[int, Any]:
+            request, decision = steer.extend(
+                unit,
+                workload_id,
+                self.actor,
+                by_ms=by_ms,
+                reason=body.reason,
+                lease_version=body.lease_version,
+            )
+            desk = self.desk()
+            if request.state is ExtensionState.DENIED:
+                document = desk.decision(decision, workload)
+                hint = "; ".join(document.next_steps)
+                error = {"code": decision.code, "message": document.headline, "details": document, "hint": hint}
+                return 422, {"error": error}
+            status = 201 if decision.outcome is Outcome.GRANTED else 202
+            return status, desk.extension(request, decision)
+
+        await self.once(intent)
+
+    def _span(self, body: ExtensionBody, workload: Workload) -> int:
+        if (body.by_seconds is None) == (body.until is None):
+            raise Invalid("give either by_seconds or until", hint='{"by_seconds": 3600}')
+        if body.by_seconds is not None:
+            return body.by_seconds * 1000
+        allocation = self.governor.state.allocation_of(workload) if workload.live else None
+        if allocation is None or allocation.lease.expires_at is None:
+            raise Ended(f"{workload.id} has no end that could move", hint=f"hubgov show {workload.id}")
+        try:
+            until = from_rfc3339(body.until or "")
+        except (ValueError, OverflowError) as error:
+            raise Invalid(f"until: {error}", hint="2026-03-02T18:00:00+08:00") from None
+        if until <= allocation.lease.expires_at:
+            raise Invalid("until: not after the present end", hint=to_rfc3339(allocation.lease.expires_at))
+        return until - allocation.lease.expires_at
+
+
+class Why(WorkloadReader):
+    async def get(self, workload_id: str) -> None:
+        """The current Decision: every blocker with its numbers, who holds it, until when."""
+        workload = self.find(workload_id)
+        live = self.governor.state.workloads.get(workload.id)
+        if live is None:
+            raise Ended(
+                f"{workload.id} is over: {self.document(workload).headline}",
+                hint=f"hubgov show {workload.id}",
+            )
+        desk = self.desk()
+        self.reply(desk.decision(explain.explain(self.governor.state, live, desk.now), live))
+
+
+class Events(WorkloadReader):
+    async def get(self, workload_id: str) -> None:
+        """The journal of one workload, newest first."""
+        self.find(workload_id)
+        with self.governor.ledger.reading() as connection:
+            lines = reading.journal(connection, workload=workload_id, limit=self.number("limit", 100, 1, 1000))
+        self.reply_list([journal_line(line) for line in lines])
+
+
+class AllExtensions(WorkloadReader):
+    async def get(self) -> None:
+        """Requests for more time of the live workloads that the caller may see, oldest first."""
+        state = self.governor.state
+        found: list[ExtensionRequest] = []
+        for request in state.extensions.values():
+            workload = state.workloads.get(request.workload)
+            if workload is not None and (self.actor.admin or self._may(workload)):
+                found.append(request)
+        desk = self.desk()
+        self.reply_list([desk.extension(r) for r in sorted(found, key=lambda r: (r.requested_at, r.id))])
+
+    def _may(self, workload: Workload) -> bool:
+        policy = self.governor.state.policy
+        return workload.owner == self.actor.name or self.actor.leads(policy, workload.team)
+
+
+class Claim(WorkloadReader):
+    async def post(self, workload_id: str) -> None:
+        """Somebody opened the notebook."""
+        workload = self.find(workload_id)
+        check_change(self.actor, self.governor.state.policy, workload)
+        await self.governor.do(lambda unit: session.claim(unit, workload_id, self.actor))
+        self.reply(None, 204)
+
+
+def journal_line(line: JournalLine) -> dict[str, Any]:
+    """A line of the journal as a document."""
+    return {
+        "seq": line.seq,
+        "at": to_rfc3339(line.at),
+        "event": line.event,
+        "kind": line.kind,
+        "record": line.record,
+        "workload": line.workload,
+        "actor": line.actor,
+        "reason": line.reason,
+        "from": line.was,
+        "to": line.became,
+        "changed": line.detail,
+    }

@@ -1,0 +1,104 @@
+"""What the Lab extension's files promise: texts in both languages, no addresses in the lock file, arithmetic."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+LAB = Path(__file__).parents[2] / "extensions" / "lab"
+CALL = re.compile(r"(?:__|\bsay)\(\s*'((?:[^'\\]|\\.)*)'")
+WORST = {
+    # The longest values that a policy with readable names brings: each is filled in before the count.
+    "%1 left (%2). Extend now, or save what you need: variables are lost.": ("59 m", "Wed 23:59"),
+    "%1 left (%2). Notebooks are being saved now.": ("1 m 59 s", "Wed 23:59"),
+    "%1 left (%2, grace to %3). Notebooks are being saved now.": ("1 m 59 s", "Wed 23:59", "Wed 23:59"),
+    "This session stops at %1 (%2). Files are kept, variables are lost.": ("Wed 23:59", "23 h 59 m"),
+    "No GPU or kernel activity. This GPU is taken back at %1 unless you run something.": ("Wed 23:59",),
+    "Extended to %1 (+%2). Extensions left: %3.": ("Wed 23:59", "23 h 59 m", "99"),
+    "Stopping. The GPU is given back now.": (),
+}
+
+
+def sources() -> dict[str, str]:
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted((LAB / "src").glob("*.ts"))}
+
+
+def texts() -> set[str]:
+    return {text for source in sources().values() for text in CALL.findall(source)}
+
+
+def chinese() -> dict[str, str]:
+    found: dict[str, str] = json.loads((LAB / "locale" / "zh_CN.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_every_text_is_there_in_chinese_and_none_is_left_over() -> None:
+    assert len(texts()) > 60
+    assert texts() == set(chinese())
+
+
+def test_both_languages_fill_in_the_same_values() -> None:
+    for english, translated in chinese().items():
+        assert sorted(re.findall(r"%\d", english)) == sorted(re.findall(r"%\d", translated)), english
+        assert re.search(r"[\u4e00-\u9fff]", translated) or english.startswith("%"), english
+
+
+def test_the_fixed_terms_are_used() -> None:
+    catalogue = chinese()
+    for english, term in (("queue", "队列"), ("extend", "延长"), ("taken back", "收回")):
+        for text, translated in catalogue.items():
+            if english in text.lower():
+                assert term in translated, text
+
+
+@pytest.mark.parametrize("text", WORST)
+def test_a_toast_fits(text: str) -> None:
+    assert text in texts()
+    for written in (text, chinese()[text]):
+        filled = re.sub(r"%(\d)", lambda found: WORST[text][int(found[1]) - 1], written)
+        assert len(filled) <= 140, filled
+
+
+def test_toasts_with_foreign_words_are_cut_to_fit() -> None:
+    for name, source in sources().items():
+        for call in re.findall(r"Notification\.(?:error|warning|info|success)\(\s*([^,]{0,40})", source):
+            assert call.startswith(("fitting(", "noticeText(", "__('")), (name, call)
+
+
+def test_texts_reach_the_user_through_the_translator() -> None:
+    for name, source in sources().items():
+        shown = re.findall(r"(?:textContent|title|label|placeholder)\s*[:=]\s*'([^']*[A-Za-z]{3}[^']*)'", source)
+        assert shown == [], name
+
+
+def test_the_lock_file_names_no_address() -> None:
+    assert "http" not in (LAB / "yarn.lock").read_text(encoding="utf-8")
+
+
+def test_no_markup_is_made_from_texts() -> None:
+    assert not [name for name, source in sources().items() if "innerHTML" in source]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_countdown_counts(tmp_path: Path) -> None:
+    compiled = LAB / "lib" / "src" / "remaining.js"
+    if not compiled.exists():
+        pytest.skip("the Lab extension is not built")
+    assert compiled.stat().st_mtime >= (LAB / "src" / "remaining.ts").stat().st_mtime, "built from older sources"
+    module = tmp_path / "remaining.mjs"
+    module.write_bytes(compiled.read_bytes())
+    done = subprocess.run(
+        ["node", "--test", str(Path(__file__).with_name("remaining.test.mjs"))],
+        env={**os.environ, "HUBGOV_REMAINING": module.as_uri()},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
