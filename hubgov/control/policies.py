@@ -10,7 +10,8 @@ from hubgov.control.unit import Unit
 from hubgov.core.model import Change, PolicyText
 from hubgov.core.state import State
 from hubgov.errors import Conflict, Invalid, PolicyMoved
-from hubgov.policy import Edit, Loaded, Usage, diff, in_use, load
+from hubgov.policy import Edit, Loaded, Usage, diff, in_use
+from hubgov.policy import load as load
 
 K = TypeVar("K")
 

@@ -7,6 +7,7 @@ no list of things to do that a crash could lose, and every effect leaves after t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 
@@ -53,10 +54,10 @@ class Reconciler:
     async def run(self, period: float = 1.0) -> None:
         """Look after every commit, and at least once a period."""
         while True:
-            try:
-                await asyncio.wait_for(self._governor.committed.wait(), period)
-            except TimeoutError:
-                pass  # nothing was committed: look all the same, processes end without telling
+            # Nothing committed within the period: look all the same, processes end without telling.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(period):
+                    await self._governor.committed.wait()
             self._governor.committed.clear()
             self.look()
 

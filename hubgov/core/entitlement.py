@@ -21,7 +21,7 @@ def walk(state: State, key: ChargeKey, now: Instant) -> Mapping[AllocationId, bo
     left: dict[Place, int] = {}
     verdict: dict[AllocationId, bool] = {}
     for allocation in sorted(_live_charges(state, key), key=lambda a: _walk_order(state, a)):
-        place = _judged_at(state, key, state.workload_of(allocation))
+        place = judged_at(state, key, state.workload_of(allocation))
         room = left.get(place, tree.shares[place].guaranteed)
         verdict[allocation.id] = allocation.milli_gpus <= room
         left[place] = room - allocation.milli_gpus if verdict[allocation.id] else room
@@ -31,11 +31,11 @@ def walk(state: State, key: ChargeKey, now: Instant) -> Mapping[AllocationId, bo
 def would_be_entitled(state: State, key: ChargeKey, workload: Workload, milli: int, now: Instant) -> bool:
     """Whether a charge of `milli`, walked after its team's others, would stay within the guarantee."""
     tree = state.tree(key, now)
-    place = _judged_at(state, key, workload)
+    place = judged_at(state, key, workload)
     held = sum(
         state.allocations[allocation].milli_gpus
         for allocation, entitled in walk(state, key, now).items()
-        if entitled and _judged_at(state, key, state.workload_of(state.allocations[allocation])) == place
+        if entitled and judged_at(state, key, state.workload_of(state.allocations[allocation])) == place
     )
     return milli <= tree.shares[place].guaranteed - held
 
@@ -56,7 +56,7 @@ def _walk_order(state: State, allocation: Allocation) -> tuple[bool, int, int, i
     )
 
 
-def _judged_at(state: State, key: ChargeKey, workload: Workload) -> Place:
+def judged_at(state: State, key: ChargeKey, workload: Workload) -> Place:
     """Its project where that has a row on `key`, else its team."""
     for row in state.policy.quotas:
         if row.project == workload.project and (row.pool, row.flavor) == key:

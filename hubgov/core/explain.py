@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hubgov.clock import Instant
@@ -10,13 +10,15 @@ from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
 from hubgov.core.due import start_overdue_at
-from hubgov.core.entitlement import would_be_entitled
+from hubgov.core.entitlement import judged_at, would_be_entitled
+from hubgov.core.inventory import capacity
 from hubgov.core.lease import TERM_MS, granted_lease
 from hubgov.core.model import Allocation, Blocker, Change, Decision, HeldBy, Outcome, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
+from hubgov.core.policy import Mode
 from hubgov.core.ranking import Ranking, Standing
-from hubgov.core.screening import must_be_entitled, refusal
-from hubgov.core.state import State
+from hubgov.core.screening import must_be_entitled, never, refusal
+from hubgov.core.state import State, nodes_of
 from hubgov.core.states import AllocationState, WorkloadState
 
 WHY = (
@@ -108,9 +110,8 @@ def blockers(state: State, workload: Workload, now: Instant) -> tuple[Blocker, .
             Blocker(code="backoff", need=left, have=0, unit="ms", scope="retry", frees_at=workload.not_before)
         )
     found.extend(caps.blocking(state, workload, workload.request.smallest))
-    refused = refusal(state, workload, now)
-    if refused is not None and refused.code == "impossible":
-        return (*refused.blockers, *found)
+    if impossible := never(state, workload, now):
+        return (*impossible, *found)
     ways = [_in_the_way(state, workload, offer, now) for offer in offers(state.policy, workload)]
     if ways and all(ways):
         found.extend(b for way in ways for b in way)
@@ -124,9 +125,33 @@ def _in_the_way(state: State, workload: Workload, offer: Offer, now: Instant) ->
     if need and offer.key is not None:
         found.extend(_quota_blockers(state, workload, offer, need, now))
     fit = find(state, workload, offer, need)
-    if not isinstance(fit, Fit):
+    if isinstance(fit, Fit):
+        return found
+    bare = replace(workload, request=replace(workload.request, cpus=None, ram_mib=None))
+    anywhere = find(state, bare, offer, need)
+    if isinstance(anywhere, Fit):
+        found.extend(_node_blockers(state, workload, offer, anywhere))
+    else:
         found.append(_device_blocker(state, workload, offer, need, fit))
     return found
+
+
+def _node_blockers(state: State, workload: Workload, offer: Offer, fit: Fit) -> Iterator[Blocker]:
+    """The CPUs and RAM that a node lacks whose devices would do."""
+    request = workload.request
+    for name in dict.fromkeys((fit.node, *(share.node for share in fit.devices))):
+        node, (cpus, ram) = state.nodes[name], state.used_on_node(name)
+        held_by = _holders(state, (a for a in state.allocations.values() if name in nodes_of(a)))
+        for unit, need, size, used in (
+            ("cpus", request.cpus, node.cpus, cpus),
+            ("mib", request.ram_mib, node.ram_mib, ram),
+        ):
+            if need is not None and size is not None and used + need > size:
+                yield Blocker(
+                    code="waiting_devices", need=need, have=size - used, limit=size, unit=unit,
+                    scope=f"node {name}", node=name, pool=offer.pool, flavor=offer.flavor,
+                    held_by=held_by, frees_at=_first_until(held_by),
+                )  # fmt: skip
 
 
 def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, now: Instant) -> list[Blocker]:
@@ -142,6 +167,14 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
         have = 0
     elif have >= need:
         return []
+    if _closed_now(state, workload, offer, need, now):
+        opens = quota.next_change(state.policy, offer.key, now)
+        return [
+            Blocker(
+                code="waiting_window", need=need, have=max(0, have), limit=limit,
+                scope=f"{place.level} {place.name}".strip(), pool=offer.pool, flavor=offer.flavor, frees_at=opens,
+            )
+        ]  # fmt: skip
     charged = [a for a in state.allocations.values() if a.charged and a.charge_key == offer.key]
     under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
     held_by = _holders(state, under)
@@ -160,8 +193,21 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
     ]
 
 
+def _closed_now(state: State, workload: Workload, offer: Offer, need: int, now: Instant) -> bool:
+    """Whether the quota of this hour is too small even with nothing running: only another window helps."""
+    assert offer.key is not None
+    place, total = state.place_of(workload), capacity(state.nodes, *offer.key)
+    if quota.idle_available(state.policy, offer.key, total, place, now) < need:
+        return True
+    judged = judged_at(state, offer.key, workload)
+    return must_be_entitled(state, workload) and state.tree(offer.key, now).shares[judged].guaranteed < need
+
+
 def _device_blocker(state: State, workload: Workload, offer: Offer, need: int, room: Room) -> Blocker:
-    """No devices at all, or enough of them but not together."""
+    """No devices at all, or enough of them but not together; for work without a device, no node that is up."""
+    if need == 0:
+        scope = f"pool {offer.pool}"
+        return Blocker(code="waiting_devices", need=1, have=0, unit="nodes", scope=scope, pool=offer.pool)
     together = room.total < need
     keys = {
         device.key
@@ -172,7 +218,7 @@ def _device_blocker(state: State, workload: Workload, offer: Offer, need: int, r
     holding = {a for key in keys for a in state.on_device.get(key, ())}
     held_by = _holders(state, (state.allocations[a] for a in holding))
     return Blocker(
-        code="waiting_devices" if together or need == 0 else "waiting_topology",
+        code="waiting_devices" if together else "waiting_topology",
         need=need,
         have=room.most,
         limit=1000 * len(keys),
@@ -205,6 +251,9 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
     """
     queue = state.policy.queues[state.workload_of(allocation).queue]
     lease = allocation.lease
+    ending = allocation.state in (AllocationState.STOPPING, AllocationState.RELEASING)
+    if state.policy.mode is Mode.OBSERVE and not ending:
+        return None  # nothing that runs is stopped
     match allocation.state:
         case AllocationState.RESERVED | AllocationState.STARTING:
             if lease.length_ms is None:
@@ -226,17 +275,24 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
 def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, Instant | None]:
     """(basis, time) by which the workload starts if nobody extends and nobody passes it: ("bound", t).
 
-    Leases end, so the devices come free one after another; the first moment at which quota, caps and devices
-    all allow it is the bound. ("none", None) where an endless lease or a hold stands in the way.
+    Leases end, so the devices come free one after another, and windows open and close; the first moment at which
+    quota, caps and devices all allow it is the bound. ("none", None) where an endless lease or a hold stands in
+    the way.
     """
     if workload.queue in state.holds or any(o in state.workloads for o in workload.request.after):
         return "none", None
     begin = max(now, workload.not_before or now)
-    ends = sorted((end, a.id) for a in state.allocations.values() if (end := free_by(state, a)) is not None)
+    ends = [(end, a.id) for a in state.allocations.values() if (end := free_by(state, a)) is not None]
+    keys = {offer.key for offer in offers(state.policy, workload) if offer.key is not None}
+    edges = [(at, None) for key in keys for at in quota.moments(state.policy, key, begin)]
     with state.what_if() as applied:
-        if choose(state, workload, now) is not None:
+        if choose(state, workload, begin) is not None:
             return "bound", Instant(begin)
-        for end, allocation_id in ends:
+        for end, allocation_id in sorted([*ends, *edges], key=lambda e: (e[0], e[1] or "")):
+            if allocation_id is None:
+                if choose(state, workload, end) is not None:
+                    return "bound", end
+                continue
             before = state.allocations[allocation_id]
             gone = Change(
                 event="what_if",
@@ -246,7 +302,7 @@ def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, I
             )
             state.apply(gone)
             applied.append(gone)
-            if choose(state, workload, max(end, now)) is not None:
+            if choose(state, workload, max(end, begin)) is not None:
                 return "bound", Instant(max(end, begin))
     return "none", None
 

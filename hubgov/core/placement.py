@@ -36,8 +36,8 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Why nothing fits: the most milli-GPUs that one node (or, spread, all nodes) could give now, and the
-    total that is free; `node` gives the most."""
+    """Why nothing fits: the most milli-GPUs that one node (or, spread, all nodes; for a share, one card) could
+    give now, and the total that is free; `node` gives the most."""
 
     most: int
     total: int
@@ -102,11 +102,13 @@ def find(state: State, workload: Workload, offer: Offer, milli: int) -> Fit | Ro
     total = sum(free.values())
     count = workload.request.nodes
     ordered = _node_order(state.policy.pools[offer.pool].placement, free)
-    if count == 1:
+    if count == 1 or milli < WHOLE:
         for name in ordered:
             shares = _take(state, usable[name], workload, milli)
             if shares:
                 return Fit(name, shares)
+        if milli < WHOLE:  # a share never spans cards
+            free = {name: max((room for _, room in devices), default=0) for name, devices in usable.items()}
         best = max(free, key=lambda n: (free[n], n), default=None)
         return Room(free[best] if best else 0, total, best)
     return _find_on_several(state, workload, usable, ordered, milli, total)
@@ -139,9 +141,7 @@ def _find_on_several(
 def _node_takes(state: State, node: Node, workload: Workload, offer: Offer) -> bool:
     """Whether a node may get this work at all: it accepts work, serves the pool, has labels, CPUs and RAM."""
     request = workload.request
-    if not node.accepts or (offer.pool not in node.pools and not _has_pool_device(node, offer.pool)):
-        return False
-    if any(node.labels.get(key) != value for key, value in request.need.items()):
+    if not node.accepts or not node_suits(node, workload, offer.pool):
         return False
     cpus, ram = state.used_on_node(node.name)
     fits_cpus = request.cpus is None or node.cpus is None or cpus + request.cpus <= node.cpus
@@ -149,8 +149,18 @@ def _node_takes(state: State, node: Node, workload: Workload, offer: Offer) -> b
     return fits_cpus and fits_ram
 
 
-def _has_pool_device(node: Node, pool: str) -> bool:
-    return any(device.pool == pool for device in node.devices)
+def node_suits(node: Node, workload: Workload, pool: str) -> bool:
+    """Whether a node serves the pool and has the labels asked for; whatever its load."""
+    if pool not in node.pools and not any(device.pool == pool for device in node.devices):
+        return False
+    return all(node.labels.get(key) == value for key, value in workload.request.need.items())
+
+
+def big_enough(node: Node, workload: Workload) -> bool:
+    """Whether an empty node has the CPUs and RAM asked for; what isn't known of a node doesn't limit it."""
+    request = workload.request
+    cpus_do = node.cpus is None or (request.cpus or 0) <= node.cpus
+    return cpus_do and (node.ram_mib is None or (request.ram_mib or 0) <= node.ram_mib)
 
 
 def _usable(state: State, node: Node, workload: Workload, offer: Offer, milli: int) -> list[tuple[Device, int]]:
@@ -241,12 +251,12 @@ def _share(device: Device, workload: Workload, milli: int) -> DeviceShare:
 def largest_ever(state: State, workload: Workload, offer: Offer) -> int:
     """The most milli-GPUs this offer could give with nothing running, counting nodes that are down or drained.
 
-    On one node unless the request spreads; memory per device and labels count.
+    On one node unless the request spreads; memory per device, labels, CPUs and RAM count.
     """
     request = workload.request
     per_node = []
     for node in state.nodes.values():
-        if any(node.labels.get(key) != value for key, value in request.need.items()):
+        if not node_suits(node, workload, offer.pool) or not big_enough(node, workload):
             continue
         devices = [
             d
@@ -254,7 +264,7 @@ def largest_ever(state: State, workload: Workload, offer: Offer) -> int:
             if (d.pool, d.flavor) == (offer.pool, offer.flavor) and (request.memory_mib or 0) <= d.memory_mib
         ]
         per_node.append(WHOLE * len(devices))
-    if request.nodes == 1:
+    if request.nodes == 1 or request.smallest < WHOLE:
         return max(per_node, default=0)
     if request.nodes == ANY_NODES:
         return sum(per_node)

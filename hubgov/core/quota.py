@@ -6,14 +6,17 @@ Amounts are milli-GPUs. `available` may be negative when quota was lowered or a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from hubgov.clock import Instant
 from hubgov.core.model import ChargeKey
-from hubgov.core.policy import Policy, QuotaRow
+from hubgov.core.policy import HOUR_MS, Policy, QuotaRow
 from hubgov.core.windows import next_edge, open_span
+
+WEEK_AND_A_DAY_MS = 8 * 24 * HOUR_MS
+"""How far ahead every window has been open and closed."""
 
 
 class Place(NamedTuple):
@@ -162,20 +165,21 @@ def tightest(tree: QuotaTree, used: Mapping[Place, int], place: Place) -> Place:
 def most_ever(policy: Policy, key: ChargeKey, capacity: int, place: Place, now: Instant) -> int:
     """The most this place could ever take with nothing running, in any window, from `now` on.
 
-    Windows are taken one at a time and in their present combination; what fits in none can never start.
+    Windows come back every week, so every combination of open ones there is comes within eight days.
     """
-    moments = [now]
-    for row in policy.quotas:
-        if (row.pool, row.flavor) == key and row.window is not None:
-            edge = next_edge(policy.windows[row.window], now, policy.timezone)
-            if edge is not None:
-                moments.append(edge)
-                later = next_edge(policy.windows[row.window], edge, policy.timezone)
-                moments.extend([later] if later is not None else [])
-    return max(_idle_available(policy, key, capacity, place, moment) for moment in moments)
+    return max(idle_available(policy, key, capacity, place, moment) for moment in moments(policy, key, now))
 
 
-def _idle_available(policy: Policy, key: ChargeKey, capacity: int, place: Place, at: Instant) -> int:
+def moments(policy: Policy, key: ChargeKey, now: Instant) -> Iterator[Instant]:
+    """`now`, and each instant of the next eight days at which a window opens or closes on `key`."""
+    at: Instant | None = now
+    while at is not None and at <= now + WEEK_AND_A_DAY_MS:
+        yield at
+        at = next_change(policy, key, at)
+
+
+def idle_available(policy: Policy, key: ChargeKey, capacity: int, place: Place, at: Instant) -> int:
+    """What the place could take at that instant if nothing ran."""
     tree = build_tree(policy, key, capacity, at)
     return available(tree, usage(tree, {}), place)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.inventory import capacity
-from hubgov.core.model import Blocker, Decision, Outcome, Workload
-from hubgov.core.placement import Offer, largest_ever, offers, passes_guard
-from hubgov.core.policy import PriorityClass, Queue
+from hubgov.core.model import Blocker, ChargeKey, Decision, Outcome, Workload
+from hubgov.core.placement import Offer, largest_ever, node_suits, offers, passes_guard
+from hubgov.core.policy import Policy, PriorityClass, Queue
 from hubgov.core.state import State
 
 MAX_MILLI_GPUS = 10**6 * 1000
@@ -21,6 +21,7 @@ MAX_MEMORY_MIB = 1024**3
 MAX_SPAN_MS = 10 * 365 * 24 * 3_600_000
 MAX_CPUS = 10**6
 MAX_NODES = 10**5
+MAX_NAME = 63
 
 
 def refusal(state: State, workload: Workload, now: Instant) -> Decision | None:
@@ -37,6 +38,21 @@ def refusal(state: State, workload: Workload, now: Instant) -> Decision | None:
         if (decision := check(state, workload, now)) is not None:
             return decision
     return None
+
+
+def never(state: State, workload: Workload, now: Instant) -> tuple[Blocker, ...]:
+    """Why a request that waits already can't start any more, however long it waits; () if it may.
+
+    The policy or the devices may have changed since it was taken in line.
+    """
+    for check in (_no_flavor_left, _impossible):
+        if (decision := check(state, workload, now)) is not None:
+            return decision.blockers or (_closed(workload, decision.rule),)
+    return ()
+
+
+def _closed(workload: Workload, rule: str) -> Blocker:
+    return Blocker(code="impossible", need=max(1, workload.request.smallest), have=0, limit=0, scope=rule)
 
 
 def _refused(
@@ -71,6 +87,7 @@ def _out_of_bounds(state: State, workload: Workload, now: Instant) -> Decision |
         ("nodes", request.nodes, MAX_NODES, "nodes"),
         ("lease", request.lease_ms or 0, MAX_SPAN_MS, "ms"),
         ("start_deadline", request.start_deadline_ms or 0, MAX_SPAN_MS, "ms"),
+        ("name", len(workload.name), MAX_NAME, "characters"),
     ):
         if value > limit:
             over = Blocker(code="above_maximum", need=value, have=limit, limit=limit, unit=unit, scope=name)
@@ -78,8 +95,18 @@ def _out_of_bounds(state: State, workload: Workload, now: Instant) -> Decision |
                 state, now, "above_maximum", f"bounds.{name}", blockers=(over,), field=name,
                 asked=value, limit=limit, unit=unit,
             )  # fmt: skip
+    for name, least, asked, unit in (
+        ("memory", 1, request.memory_mib, "mib"),
+        ("ram", 0, request.ram_mib, "mib"),
+        ("cpus", 0, request.cpus, "cpus"),
+        ("nodes", 0, request.nodes, "nodes"),
+        ("lease", 1, request.lease_ms, "ms"),
+        ("start_deadline", 0, request.start_deadline_ms, "ms"),
+    ):
+        if asked is not None and asked < least:
+            return _refused(state, now, "invalid", f"bounds.{name}", field=name, asked=asked, unit=unit)
     for milli in request.milli_gpus:
-        if milli < 0 or (milli > 1000 and milli % 1000):
+        if milli < 0 or (milli > 1000 and milli % 1000) or (milli and not request.smallest):
             return _refused(state, now, "invalid", "bounds.gpus", field="gpus", asked=milli, unit="milli_gpus")
         if request.nodes > 1 and milli % (1000 * request.nodes):
             return _refused(state, now, "invalid", "nodes", field="nodes", asked=request.nodes, unit="nodes")
@@ -192,8 +219,8 @@ def _guarded_flavors(state: State, workload: Workload, queue: Queue) -> list[str
 def _impossible(state: State, workload: Workload, now: Instant) -> Decision | None:
     """Doesn't fit even with nothing running, in no window; nodes that are down or drained count as there."""
     need, blockers = workload.request.smallest, []
-    if need == 0:
-        return _no_node_ever(state, workload, now)
+    if (decision := _no_node_ever(state, workload, now)) is not None or need == 0:
+        return decision
     for offer in offers(state.policy, workload):
         devices = largest_ever(state, workload, offer)
         if devices < need:
@@ -218,14 +245,15 @@ def quota_ever(state: State, workload: Workload, offer: Offer, now: Instant) -> 
     policy, place = state.policy, state.place_of(workload)
     most = quota.most_ever(policy, key, capacity(state.nodes, *key), place, now)
     if must_be_entitled(state, workload):
-        rows = [
-            row.guaranteed
-            for row in policy.quotas
-            if (row.pool, row.flavor) == key
-            and (row.project == workload.project or (row.project is None and row.team == workload.team))
-        ]
-        most = min(most, max(rows, default=0))
+        most = min(most, max(_guarantees(policy, key, workload), default=0))
     return most
+
+
+def _guarantees(policy: Policy, key: ChargeKey, workload: Workload) -> list[int]:
+    """What is ever guaranteed where it is judged: its project's rows where it has one, else its team's."""
+    rows = [row for row in policy.quotas if (row.pool, row.flavor) == key]
+    own = [row.guaranteed for row in rows if row.project == workload.project]
+    return own or [row.guaranteed for row in rows if row.project is None and row.team == workload.team]
 
 
 def must_be_entitled(state: State, workload: Workload) -> bool:
@@ -235,26 +263,28 @@ def must_be_entitled(state: State, workload: Workload) -> bool:
 
 
 def _no_node_ever(state: State, workload: Workload, now: Instant) -> Decision | None:
-    """Work without a device needs a node of one of its pools that has the CPUs and RAM at all."""
-    request, pools = workload.request, state.policy.queues[workload.queue].pools
-    nodes = [n for n in state.nodes.values() if any(p in n.pools for p in pools)]
-    for field, unit, asked in (("cpus", "cpus", request.cpus or 0), ("ram_mib", "mib", request.ram_mib or 0)):
-        sizes = [getattr(node, field) for node in nodes]
-        most = max((size if size is not None else 1 << 60 for size in sizes), default=0)
-        if asked > most or not nodes:
-            short = Blocker(
-                code="impossible",
-                need=asked,
-                have=most,
-                limit=most,
-                unit=unit,
-                scope=f"pools {', '.join(pools)}",
-            )
-            return _refused(
-                state, now, "impossible", "pools", blockers=(short,), asked=asked, most=most,
-                queue=workload.queue, unit=unit,
-            )  # fmt: skip
-    return None
+    """Any work needs a node of one of its pools that has the labels, the CPUs and the RAM at all."""
+    request = workload.request
+    pools = tuple(dict.fromkeys(offer.pool for offer in offers(state.policy, workload)))
+    nodes = [n for n in state.nodes.values() if any(node_suits(n, workload, p) for p in pools)]
+    if not nodes and request.smallest:
+        return None  # the devices tell it: there are none
+    cpus, ram = request.cpus or 0, request.ram_mib or 0
+    roomy = [n for n in nodes if n.cpus is None or cpus <= n.cpus]
+    if not nodes:
+        unit, asked, most = "nodes", 1, 0
+    elif not roomy:
+        unit, asked, most = "cpus", cpus, max(n.cpus or 0 for n in nodes)
+    elif all(n.ram_mib is not None and n.ram_mib < ram for n in roomy):
+        unit, asked, most = "mib", ram, max(n.ram_mib or 0 for n in roomy)
+    else:
+        return None
+    scope = f"pools {', '.join(pools)}"
+    short = Blocker(code="impossible", need=asked, have=most, limit=most, unit=unit, scope=scope)
+    return _refused(
+        state, now, "impossible", "pools", blockers=(short,), asked=asked, most=most,
+        queue=workload.queue, unit=unit,
+    )  # fmt: skip
 
 
 def _never(offer: Offer, code: str, need: int, have: int, scope: str) -> Blocker:

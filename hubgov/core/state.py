@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from hubgov.clock import Instant
 from hubgov.core import quota
+from hubgov.core.amounts import SCALE_BITS
 from hubgov.core.inventory import capacity, inventory
 from hubgov.core.model import (
     Allocation,
@@ -163,6 +164,15 @@ class State:
             allocation.id, place, allocation.milli_gpus, allocation.reserved_at, end
         )
 
+    def tidy(self, now: Instant) -> None:
+        """Forget what no rule asks for any more: notices, requests and saves of what is over, and use so long
+        past that it weighs nothing. For the writer after a commit; never inside a what-if."""
+        self.notices = {k: n for k, n in self.notices.items() if n.allocation in self.allocations}
+        self.extensions = {k: e for k, e in self.extensions.items() if e.workload in self.workloads}
+        self.saves = {k: s for k, s in self.saves.items() if s.workload in self.workloads}
+        since = now - SCALE_BITS * self.policy.fairness.half_life_ms
+        self.segments = {k: s for k, s in self.segments.items() if s.end is None or s.end > since}
+
     # --- reading -------------------------------------------------------------------------------------
 
     def pending(self) -> list[Workload]:
@@ -219,14 +229,18 @@ class State:
                     yield getattr(share, field)
 
     def used_on_node(self, node: str) -> tuple[int, int]:
-        """(cpus, MiB of RAM) that live allocations were given on a node; a gang has its cpus on each of its nodes."""
+        """(cpus, MiB of RAM) that live allocations were given on a node; a gang has its CPUs on each of its nodes."""
         cpus = ram = 0
         for allocation in self.allocations.values():
-            nodes = {share.node for share in allocation.devices} or {allocation.node}
-            if node in nodes and allocation.state is not AllocationState.LOST:
+            if node in nodes_of(allocation) and allocation.state is not AllocationState.LOST:
                 cpus += allocation.cpus
                 ram += allocation.ram_mib
         return cpus, ram
+
+
+def nodes_of(allocation: Allocation) -> frozenset[str]:
+    """The nodes it is on: those of its devices, else the one it was placed on."""
+    return frozenset(share.node for share in allocation.devices) or frozenset({allocation.node})
 
 
 def _set(table: dict[_K, _V], key: _K, value: _V | None) -> None:

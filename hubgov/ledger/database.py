@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre"}
     | {"ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
 )
+
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+"""Blanks and backslashes in the names of mounts."""
 
 
 def connect(url: str) -> sa.Engine:
@@ -67,11 +72,16 @@ def file_system_of(folder: Path) -> str:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    real = os.path.realpath(folder)
+    return mounted_there(mounts, os.path.realpath(folder))
+
+
+def mounted_there(mounts: list[str], real: str) -> str:
+    """The type of the file system that a real path lies on, by the lines of /proc/mounts: the innermost mount,
+    the last where several lie on one another."""
     best, kind = "", ""
     for line in mounts:
         _, point, type_, *_ = line.split(" ")
-        point = point.replace("\\040", " ")
+        point = _ESCAPE.sub(lambda m: chr(int(m[1], 8)), point)
         inside = real == point or real.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
             best, kind = point, type_

@@ -72,8 +72,9 @@ class Ledger:
             try:
                 with self._writing() as connection:
                     leadership.resign(connection, self.epoch)
-            except leadership.StaleLeader:
-                self.epoch = 0  # somebody else leads already: nothing to give up
+            except (leadership.StaleLeader, Unavailable):
+                pass  # somebody else leads already, or nobody can be told: the term runs out by itself
+            self.epoch = 0
         self.engine.dispose()
         if self._lock is not None:
             self._lock.release()

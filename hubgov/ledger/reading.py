@@ -91,18 +91,27 @@ def _of_live(table: sa.Table) -> sa.ColumnElement[bool]:
 
 
 def _load_past_use(connection: sa.Connection, state: State, now: Instant) -> None:
-    """The ended charges that still weigh in the ranking: of the last forty half-lives, beyond is exactly zero."""
+    """The ended charges that still weigh in the ranking: of the last forty half-lives, beyond is exactly zero.
+
+    A charge ended where its usage did; what was fenced after that is the pool's.
+    """
     since = now - SCALE_BITS * state.policy.fairness.half_life_ms
-    a = schema.allocation
-    query = sa.select(a.c.id, a.c.project, a.c.milli_gpus, a.c.reserved_at, a.c.ended_at)
-    for row in connection.execute(query.where(a.c.ended_at > since, a.c.milli_gpus > 0)):
+    a, s = schema.allocation, schema.segment
+    charged_until = sa.func.max(s.c.ended).label("charged_until")
+    query = (
+        sa.select(a.c.id, a.c.project, a.c.milli_gpus, a.c.reserved_at, charged_until)
+        .join(s, s.c.allocation == a.c.id)
+        .where(~a.c.live, a.c.milli_gpus > 0, a.c.ended_at > since, s.c.account != Account.FENCED.value)
+        .group_by(a.c.id, a.c.project, a.c.milli_gpus, a.c.reserved_at)
+    )
+    for row in connection.execute(query):
         allocation = AllocationId(row.id)
         state.segments[allocation] = Segment(
             allocation,
             project_place(row.project),
             row.milli_gpus,
             Instant(row.reserved_at),
-            Instant(row.ended_at),
+            Instant(row.charged_until),
         )
 
 

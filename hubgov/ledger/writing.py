@@ -54,6 +54,7 @@ class _Batch:
         self._epoch, self._now = epoch, now
         self._upserts: dict[sa.Table, dict[str, Row]] = {}
         self._appends: dict[sa.Table, list[Row]] = {}
+        self._bound: dict[str, list[Row]] = {}
         self._freed: list[str] = []
 
     def add(self, entry: Entry) -> None:
@@ -79,6 +80,9 @@ class _Batch:
         if self._freed:
             gone = schema.device_share.c.allocation.in_(self._freed)
             connection.execute(schema.device_share.delete().where(gone))
+        shares = [row for rows in self._bound.values() for row in rows]
+        if shares:
+            connection.execute(schema.device_share.insert(), shares)
         for table in tables:
             if self._appends.get(table):
                 connection.execute(table.insert(), self._appends[table])
@@ -112,8 +116,8 @@ class _Batch:
             raise ValueError(f"{after.id}: an allocation without its workload")
         self._put(schema.allocation, after.id, _allocation_row(after, workload))
         if before is None:
-            self._append(schema.device_share, *_share_rows(after))
-        elif not after.state.live:
+            self._bound[after.id] = _share_rows(after)
+        elif not after.state.live and self._bound.pop(after.id, None) is None:
             self._freed.append(after.id)
         held = _charge(before) if isinstance(before, Allocation) else 0
         if held != _charge(after) and after.flavor is not None:

@@ -1,0 +1,79 @@
+"""The tornado application: routes, templates, settings."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jupyterhub.services.auth import HubOAuthCallbackHandler
+from tornado import web
+
+from hubgov import texts, wire
+from hubgov.service.base import Base, Page, Services
+from hubgov.service.handlers import open as open_handlers
+from hubgov.service.handlers import pages
+from hubgov.service.page_texts import PAGE
+from hubgov.service.routes import ID, ROUTES
+
+TEMPLATES = Path(__file__).parent / "templates"
+MAX_BODY_BYTES = 2 * 1024 * 1024
+
+
+class NoSuchRoute(Base):
+    """Any other address: a document for programs, never the sign-in page."""
+
+    async def prepare(self) -> None:
+        raise web.HTTPError(404)
+
+
+class Callback(HubOAuthCallbackHandler):  # type: ignore[misc]
+    """Where the hub sends people back after their sign-in."""
+
+
+def make(services: Services, state_id: str) -> web.Application:
+    """The application under the service's prefix."""
+    prefix = services.prefix
+    api = prefix.rstrip("/") + wire.API
+    handlers: dict[str, type[Any]] = {}
+    for route in ROUTES:
+        handlers[route.pattern] = route.handler
+    table: list[Any] = [(api + pattern, handler) for pattern, handler in handlers.items()]
+    for base in (prefix.rstrip("/"), api):
+        table.append((base + "/health", open_handlers.Health))
+        table.append((base + "/openapi.json", open_handlers.OpenApi))
+    table += [
+        (prefix + "oauth_callback", Callback),
+        (prefix + f"wait/{ID}", pages.Waiting),
+        (prefix, pages.Home),
+        (prefix.rstrip("/"), web.RedirectHandler, {"url": prefix}),
+        pages.static_route(prefix),
+    ]
+    return web.Application(
+        table,
+        default_handler_class=NoSuchRoute,
+        hubgov=services,
+        state_id=state_id,
+        templates=_templates(prefix),
+        cookie_secret=secrets.token_bytes(32),
+        xsrf_cookies=True,
+        log_function=_log_request,
+    )
+
+
+def _templates(prefix: str) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.globals["t"] = lambda key, lang, **facts: texts.word(PAGE, key, lang, **facts)
+    environment.globals["state_word"] = lambda state, lang: texts.word(texts.STATES, state, lang)
+    environment.globals["static"] = lambda name: f"{prefix}static/{name}"
+    return environment
+
+
+def _log_request(handler: Any) -> None:
+    """One line per request that failed, without its query: that may carry what is nobody's business."""
+    if handler.get_status() >= 500 and isinstance(handler, Base | Page):
+        log = handler.services.log
+        log.warning("event=request_failed status=%s path=%s", handler.get_status(), handler.request.path)

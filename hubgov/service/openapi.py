@@ -1,0 +1,103 @@
+"""The OpenAPI document, made from the routes and from the models of bodies and documents."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import models_json_schema
+
+from hubgov import __version__, wire
+from hubgov.service import bodies
+from hubgov.service.routes import ROUTES, Route
+
+_ID = {"type": "string"}
+_WIRE = tuple(
+    kind
+    for _, kind in inspect.getmembers(wire, dataclasses.is_dataclass)
+    if isinstance(kind, type) and kind.__module__ == wire.__name__
+)
+
+
+def document(prefix: str) -> dict[str, Any]:
+    """OpenAPI 3.1 of everything under `prefix`api/v1."""
+    models = [r.body for r in ROUTES if r.body is not None]
+    unique = list(dict.fromkeys(models))
+    _, definitions = models_json_schema(
+        [(model, "validation") for model in unique], ref_template="#/components/schemas/{model}"
+    )
+    schemas = dict(definitions.get("$defs", {}))
+    for kind in _WIRE:
+        schema = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+        schemas |= {name: _plain_names(s) for name, s in schema.pop("$defs", {}).items()}
+        schemas[kind.__name__] = _plain_names(schema)
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        path = _path(route.pattern)
+        paths.setdefault(path, {})[route.method.lower()] = _operation(route, path)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "hubgov", "version": __version__, "license": {"name": "BSD-3-Clause"}},
+        "servers": [{"url": prefix.rstrip("/") + wire.API}],
+        "security": [{"hub": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "hub": {"type": "apiKey", "in": "header", "name": "Authorization", "description": "token …"}
+            },
+        },
+    }
+
+
+def _plain_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """Field names as they are on the wire: `class`, not `class_`."""
+    if "properties" in schema:
+        schema["properties"] = {k.rstrip("_"): v for k, v in schema["properties"].items()}
+    if "required" in schema:
+        schema["required"] = [k.rstrip("_") for k in schema["required"]]
+    return schema
+
+
+def _path(pattern: str) -> str:
+    """`/workloads/(?P<workload_id>…)/why` as `/workloads/{workload_id}/why`."""
+    return re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"{\1}", pattern)
+
+
+def _operation(route: Route, path: str) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", path)
+    parameters = [{"name": n, "in": "path", "required": True, "schema": _ID} for n in names]
+    parameters += [
+        {"name": n, "in": "query", "required": False, "schema": {"type": kind}} for n, kind in route.query
+    ]
+    if route.method in ("POST", "PUT", "DELETE", "PATCH"):
+        parameters.append(
+            {"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string"}}
+        )
+    operation: dict[str, Any] = {
+        "operationId": f"{route.method.lower()}{re.sub(r'[^a-zA-Z]+', '_', path)}",
+        "summary": route.summary,
+        "parameters": parameters,
+        "responses": {str(status): {"description": text} for status, text in {**route.answers, **_ERRORS}.items()},
+    }
+    if route.body is not None:
+        schema = {"$ref": f"#/components/schemas/{route.body.__name__}"}
+        required = route.body is not bodies.CancelBody
+        operation["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
+    return operation
+
+
+_ERRORS = {
+    400: "the request breaks the contract",
+    401: "no valid token",
+    403: "not allowed",
+    404: "no such thing, or none that you may see",
+    409: "it ended or moved meanwhile",
+    412: "the policy moved",
+    422: "refused by the policy, or an idempotency key reused",
+    429: "too many at once",
+    503: "something this needs doesn't answer",
+}

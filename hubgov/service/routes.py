@@ -1,0 +1,105 @@
+"""The table of routes: one row each, from which the application and the OpenAPI document are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from hubgov.service import bodies
+from hubgov.service.handlers import governance, servers, workloads
+
+ID = r"(?P<workload_id>[a-z]{2}-[0-9]{1,18})"
+NAME = r"(?P<{}>[^/]{{1,200}})"
+_PAGE = (("limit", "integer"), ("cursor", "integer"))
+_OK = {200: "done"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One method of one address."""
+
+    method: str
+    pattern: str
+    handler: type[Any]
+    summary: str
+    body: type[BaseModel] | None = None
+    query: tuple[tuple[str, str], ...] = ()
+    answers: Mapping[int, str] = field(default_factory=lambda: dict(_OK))
+
+
+def _get(pattern: str, handler: type[Any], summary: str, *query: tuple[str, str]) -> Route:
+    return Route(method="GET", pattern=pattern, handler=handler, summary=summary, query=query)
+
+
+def _post(pattern: str, handler: type[Any], summary: str, body: type[BaseModel], *statuses: int) -> Route:
+    answers = dict.fromkeys(statuses or (200,), "done")
+    return Route(method="POST", pattern=pattern, handler=handler, summary=summary, body=body, answers=answers)
+
+
+ROUTES: tuple[Route, ...] = (
+    _get(
+        "/workloads", workloads.Workloads, "List workloads, newest first",
+        ("state", "string"), ("owner", "string"), ("team", "string"), ("queue", "string"), *_PAGE,
+    ),
+    _post("/workloads", workloads.Workloads, "Submit a workload", bodies.WorkloadBody, 201, 200),
+    _post("/plan", workloads.Plan, "What would happen to this request now", bodies.WorkloadBody),
+    _get(
+        f"/workloads/{ID}", workloads.OneWorkload, "Show a workload, or wait for its next version",
+        ("after", "integer"), ("wait", "integer"), ("attach", "string"),
+    ),
+    Route(
+        method="DELETE", pattern=f"/workloads/{ID}", handler=workloads.OneWorkload, summary="Cancel a workload",
+        body=bodies.CancelBody,
+    ),
+    _post(
+        f"/workloads/{ID}/extensions", workloads.Extensions, "Ask for more time", bodies.ExtensionBody, 201, 202
+    ),
+    _get(f"/workloads/{ID}/why", workloads.Why, "The current Decision"),
+    _get(f"/workloads/{ID}/events", workloads.Events, "The journal of a workload", ("limit", "integer")),
+    _get(f"/workloads/{ID}/receipt", servers.ReceiptOfWorkload, "What was saved, lost, used, charged"),
+    _get("/extensions", workloads.AllExtensions, "Requests for more time"),
+    _get("/queues", governance.Queues, "Queues"),
+    _post(f"/queues/{NAME.format('queue')}/hold", governance.HoldQueue, "Hold a queue", bodies.HoldBody),
+    _post(f"/queues/{NAME.format('queue')}/release", governance.ReleaseQueue, "Release it", bodies.ReasonBody),
+    _get("/quotas", governance.Quotas, "Quota and use", ("team", "string"), ("pool", "string")),
+    _get("/pools", governance.Pools, "Pools"),
+    _get("/devices", governance.Devices, "Devices, whose they are and who holds them"),
+    _get(
+        "/audit", governance.Audit, "Who did what and why",
+        ("workload", "string"), ("all", "string"), *_PAGE,
+    ),
+    _get("/policy", governance.PolicyDocument, "The policy in force"),
+    Route(
+        method="PUT", pattern="/policy", handler=governance.PolicyDocument, summary="Apply a policy",
+        body=bodies.PolicyBody,
+    ),
+    _post("/policy/check", governance.PolicyCheck, "Check a policy text", bodies.PolicyBody),
+    _post("/policy/diff", governance.PolicyDiff, "Compare a policy text", bodies.PolicyBody),
+    _post(f"/nodes/{NAME.format('node')}/drain", governance.DrainNode, "Drain a node", bodies.ReasonBody),
+    _post(f"/nodes/{NAME.format('node')}/undrain", governance.UndrainNode, "Undrain it", bodies.ReasonBody),
+    # the spawner's
+    _get("/spawn-options", servers.SpawnOptions, "What the spawn form shows", ("user", "string")),
+    _post(f"/workloads/{ID}/launch", servers.Launch, "Begin to start a server", bodies.AttemptBody),
+    _post(
+        f"/workloads/{ID}/processes", servers.Processes, "Which processes a server is", bodies.ProcessesBody, 204
+    ),
+    _post(f"/workloads/{ID}/ready", servers.Ready, "A server answers", bodies.ReadyBody),
+    _post(f"/workloads/{ID}/stopping", servers.Stopping, "The hub stops a server", bodies.AttemptBody, 204),
+    _post(f"/workloads/{ID}/ended", servers.EndedReport, "A server's process ended", bodies.EndedBody, 204),
+    _get(
+        f"/servers/{NAME.format('user')}/{NAME.format('server')}/receipt", servers.ReceiptOfServer,
+        "Receipt of a named server's last session",
+    ),
+    _get(
+        f"/servers/{NAME.format('user')}/receipt", servers.ReceiptOfServer, "Receipt of the last session"
+    ),
+    # the notebook server's own
+    Route(
+        method="PUT", pattern=f"/workloads/{ID}/saves/(?P<save_id>[A-Za-z0-9._-]{{1,200}})",
+        handler=servers.Saves, summary="What a save brought", body=bodies.SaveBody, answers={204: "noted"},
+    ),
+    _post(f"/workloads/{ID}/claim", workloads.Claim, "Somebody opened the notebook", bodies.ReasonBody, 204),
+)  # fmt: skip
