@@ -30,6 +30,10 @@ class HubgovError(Exception):
         self.details: Mapping[str, Any] = details or {}
 
 
+class Refusal(Exception):
+    """A refusal by policy on its way to the edge: nothing went wrong, and nothing was written."""
+
+
 class Invalid(HubgovError, ValueError):
     """A value breaks a rule of form: wrong type, out of bounds, not one of the known words."""
 

@@ -87,6 +87,20 @@ def marked_with(allocation_id: str) -> list[ProcessRef]:
     return found
 
 
+def with_environment(entries: Iterable[bytes]) -> list[ProcessRef]:
+    """Every process that was started with one of these `NAME=value` entries; one that ends in a slash stands
+    for all that begin with it."""
+    wanted = tuple(entries)
+    prefixes = tuple(entry for entry in wanted if entry.endswith(b"/"))
+    found = []
+    for pid in _pids():
+        ref = identify(pid)
+        given = _environment(pid).split(b"\0") if ref else []
+        if ref and any(entry in wanted or entry.startswith(prefixes) for entry in given):
+            found.append(ref)
+    return found
+
+
 # --- signals -------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "waiting_topology": (
         "Waiting for devices on one node: {need} {unit} of {flavor} are free in pool {pool} but not together; "
         "the most on one node is {have}.{frees}",
-        "等待同一节点上的设备：资源池 {pool} 的 {flavor} 空闲总数够 {need} {unit}，但不在同一节点；单节点最多 {have}。{frees}",
+        "等待同一节点上的设备：资源池 {pool} 的 {flavor} 空闲总数够 {need} {unit}，"
+        "但不在同一节点；单节点最多 {have}。{frees}",
     ),
     "over_own_limit": (
         "Waiting for your own limit: {scope} allows {limit} {unit}, {have} left, this request {need}.{frees}",
@@ -41,8 +42,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "starting": ("Starting.", "正在启动。"),
     "running": ("Running.", "运行中。"),
     "fits_now": (
-        "Can start now: {flavor} in pool {pool} is free.",
-        "可立即启动：资源池 {pool} 的 {flavor} 有空闲。",
+        "Can start now in pool {pool}: {flavor}.",
+        "可立即在资源池 {pool} 启动：{flavor}。",
     ),
     "ended": ("Ended: {reason}.", "已结束：{reason}。"),
     # refused

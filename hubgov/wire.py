@@ -382,7 +382,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], data: Mapping[str, Any]) -> T:
-    """The dataclass `kind` from its JSON. Keys it doesn't know are left out, so that a newer service can add some."""
+    """The dataclass `kind` from its JSON. Keys it doesn't know are left out: a newer service may add some."""
     hints = typing.get_type_hints(kind)
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]
     known = {f.name: data[f.name.rstrip("_")] for f in fields if f.name.rstrip("_") in data}

@@ -20,7 +20,7 @@ from hubgov.core.decide import decide
 from hubgov.core.due import due, next_due
 from hubgov.core.model import Workload, WorkloadId
 from hubgov.core.state import State
-from hubgov.errors import HubgovError, KeyReused, Unavailable
+from hubgov.errors import HubgovError, KeyReused, Refusal, Unavailable
 from hubgov.ledger import reading
 from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger, Remembered
@@ -177,7 +177,7 @@ class Governor:
         return result
 
     def _fail(self, waiting: _Waiting[Any], error: Exception) -> None:
-        if not isinstance(error, HubgovError | _Replayed):
+        if not isinstance(error, HubgovError | Refusal | _Replayed):
             self._log.error("event=intent_failed", exc_info=error)
         if not waiting.future.done():
             waiting.future.set_exception(error)

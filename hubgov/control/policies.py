@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
 from hubgov.core.model import Change, PolicyText
@@ -63,13 +64,12 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
     return after
 
 
-def first(unit: Unit, text: str, name: str) -> PolicyText:
-    """Version 1 of a ledger that has none yet."""
+def first(text: str, name: str, now: Instant) -> tuple[Change, PolicyText]:
+    """Version 1 of a ledger that has none yet, and the change that writes it."""
     loaded = checked(text, name, 1)
     assert loaded.policy is not None
-    after = PolicyText(version=1, text=text, applied_at=unit.now, applied_by="hubgov", policy=loaded.policy)
-    unit.write([Change(event="policy_applied", before=None, after=after, actor="hubgov")])
-    return after
+    after = PolicyText(version=1, text=text, applied_at=now, applied_by="hubgov", policy=loaded.policy)
+    return Change(event="policy_applied", before=None, after=after, actor="hubgov"), after
 
 
 def compare(state: State, text: str, name: str) -> tuple[Edit, ...]:

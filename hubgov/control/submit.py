@@ -13,7 +13,7 @@ from hubgov.core.model import Decision, Outcome, Request, SaveRecord, Workload, 
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.state import State
 from hubgov.core.transitions import submitted
-from hubgov.errors import Conflict, Invalid, NotAllowed
+from hubgov.errors import Conflict, Invalid, NotAllowed, Refusal
 
 PREFIX = {
     Kind.NOTEBOOK: "nb",
@@ -62,7 +62,7 @@ def with_documents(draft: Draft, saves: Sequence[SaveRecord]) -> Draft:
     return replace(draft, resume_documents=tuple(dict.fromkeys(paths)))
 
 
-class Refused(Exception):
+class Refused(Refusal):
     """Carries the Decision of a refused request to the edge; nothing was written."""
 
     def __init__(self, decision: Decision) -> None:

@@ -13,14 +13,17 @@ from math import isqrt
 
 SCALE_BITS = 40
 ONE = 1 << SCALE_BITS
+_GUARD_BITS = 24
+"""Carried along while multiplying, so that forty roundings down never show: one more ms is never worth more."""
+_FINE_BITS = SCALE_BITS + _GUARD_BITS
 
 
 @cache
 def _roots() -> tuple[int, ...]:
-    """2^(-1/2), 2^(-1/4), 2^(-1/8), …, each scaled 2^40: square roots of the one before, rounded down."""
-    roots, value = [], ONE >> 1
+    """2^(-1/2), 2^(-1/4), 2^(-1/8), …, each scaled 2^64: square roots of the one before, rounded down."""
+    roots, value = [], 1 << (_FINE_BITS - 1)
     for _ in range(SCALE_BITS):
-        value = isqrt(value << SCALE_BITS)
+        value = isqrt(value << _FINE_BITS)
         roots.append(value)
     return tuple(roots)
 
@@ -35,13 +38,13 @@ def halving(elapsed_ms: int, half_life_ms: int) -> int:
     whole, rest = divmod(elapsed_ms, half_life_ms)
     if whole >= SCALE_BITS:
         return 0
-    left = ONE
+    left = 1 << _FINE_BITS
     for root in _roots():
         rest *= 2
         if rest >= half_life_ms:
             rest -= half_life_ms
-            left = left * root >> SCALE_BITS
-    return left >> whole
+            left = left * root >> _FINE_BITS
+    return left >> (_GUARD_BITS + whole)
 
 
 def decayed_use(segments: Sequence[tuple[int, int | None, int]], now: int, half_life_ms: int) -> int:

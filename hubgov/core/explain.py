@@ -17,7 +17,7 @@ from hubgov.core.model import Allocation, Blocker, Change, Decision, HeldBy, Out
 from hubgov.core.placement import Fit, Offer, Room, find, offers
 from hubgov.core.policy import Mode
 from hubgov.core.ranking import Ranking, Standing
-from hubgov.core.screening import must_be_entitled, never, refusal
+from hubgov.core.screening import must_be_entitled, never, never_on, refusal
 from hubgov.core.state import State, nodes_of
 from hubgov.core.states import AllocationState, WorkloadState
 
@@ -112,7 +112,8 @@ def blockers(state: State, workload: Workload, now: Instant) -> tuple[Blocker, .
     found.extend(caps.blocking(state, workload, workload.request.smallest))
     if impossible := never(state, workload, now):
         return (*impossible, *found)
-    ways = [_in_the_way(state, workload, offer, now) for offer in offers(state.policy, workload)]
+    possible = [o for o in offers(state.policy, workload) if never_on(state, workload, o, now) is None]
+    ways = [_in_the_way(state, workload, offer, now) for offer in possible]
     if ways and all(ways):
         found.extend(b for way in ways for b in way)
     return tuple(found)

@@ -222,20 +222,26 @@ def _impossible(state: State, workload: Workload, now: Instant) -> Decision | No
     if (decision := _no_node_ever(state, workload, now)) is not None or need == 0:
         return decision
     for offer in offers(state.policy, workload):
-        devices = largest_ever(state, workload, offer)
-        if devices < need:
-            blockers.append(_never(offer, "impossible", need, devices, "devices"))
-            continue
-        room = quota_ever(state, workload, offer, now)
-        if room < need:
-            blockers.append(_never(offer, "impossible", need, room, "quota"))
-            continue
-        return None
+        if (short := never_on(state, workload, offer, now)) is None:
+            return None
+        blockers.append(short)
     most = max((b.have for b in blockers), default=0)
     return _refused(
         state, now, "impossible", blockers[0].scope if blockers else "pools", blockers=tuple(blockers),
         asked=need, most=most, queue=workload.queue, unit="milli_gpus",
     )  # fmt: skip
+
+
+def never_on(state: State, workload: Workload, offer: Offer, now: Instant) -> Blocker | None:
+    """What one offer lacks for ever, devices or quota; None if the request may once start there."""
+    need = workload.request.smallest
+    if need == 0:
+        return None
+    devices = largest_ever(state, workload, offer)
+    if devices < need:
+        return _never(offer, "impossible", need, devices, "devices")
+    room = quota_ever(state, workload, offer, now)
+    return _never(offer, "impossible", need, room, "quota") if room < need else None
 
 
 def quota_ever(state: State, workload: Workload, offer: Offer, now: Instant) -> int:

@@ -229,7 +229,7 @@ class State:
                     yield getattr(share, field)
 
     def used_on_node(self, node: str) -> tuple[int, int]:
-        """(cpus, MiB of RAM) that live allocations were given on a node; a gang has its CPUs on each of its nodes."""
+        """(cpus, MiB of RAM) that live allocations were given on a node; a gang has its CPUs on each of its own."""
         cpus = ram = 0
         for allocation in self.allocations.values():
             if node in nodes_of(allocation) and allocation.state is not AllocationState.LOST:

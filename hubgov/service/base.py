@@ -54,6 +54,8 @@ class Services:
     clock: Clock
     runnable: frozenset[Kind]
     hub_base_url: str
+    service_url: str
+    """Where servers on this machine reach the service, without the proxy."""
     prefix: str
     isolation: str
     log: logging.Logger

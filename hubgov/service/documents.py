@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from hubgov import texts, wire
-from hubgov.clock import Instant, to_rfc3339
+from hubgov.clock import Instant, from_rfc3339, to_rfc3339
 from hubgov.control.actor import Actor
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
@@ -199,6 +199,16 @@ class Desk:
             for n in sorted(found, key=lambda n: (n.issued_at, n.id))
             if n.lease_version == live.lease.version
         )
+
+    # --- for pages: what the templates format ---
+
+    def clock(self, text: str) -> str:
+        """An RFC 3339 time of a document as local wall clock."""
+        return self.reader.clock(from_rfc3339(text))
+
+    def span(self, seconds: int | None) -> str:
+        """A duration of a document; a dash for one without an end."""
+        return wire.format_span(seconds * 1000) if seconds is not None else "—"
 
     # --- decisions -----------------------------------------------------------------------------------
 

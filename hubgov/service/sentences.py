@@ -58,7 +58,8 @@ class Reader:
 
     def _fact(self, name: str, value: int | str, unit: str) -> str:
         if isinstance(value, str):
-            return value
+            none = name == "flavor" and value == "-"
+            return texts.word(texts.WORDS, "cpu_only", self.lang) if none else value
         if name == "expires_at":
             return self.clock(Instant(value))
         if name == "by":

@@ -22,6 +22,7 @@ class Health(web.RequestHandler):
                 "age_seconds": max(0, now - probe.latest().at) // 1000,
                 "unavailable": probe.latest().unavailable,
                 "simulated": probe.simulated,
+                "why": probe.why,
             }
             for name, probe in services.probes.items()
         }

@@ -8,6 +8,7 @@ from typing import Any
 from tornado import web
 
 from hubgov import wire
+from hubgov.control import steer
 from hubgov.core import explain
 from hubgov.core.model import WorkloadId
 from hubgov.errors import NotFound
@@ -60,6 +61,14 @@ class Waiting(WorkloadReader, Page):
             desk=desk,
             mine=workload.owner == self.actor.name,
         )
+
+    async def post(self, workload_id: str) -> None:
+        """Cancel, from the page's own button."""
+        self.find(workload_id)
+        await self.governor.do(
+            lambda unit: steer.cancel(unit, workload_id, self.actor, reason="waiting page", now=False)
+        )
+        self.redirect(f"{self.services.prefix}wait/{workload_id}")
 
     def _server_url(self, document: wire.Workload) -> str:
         server = f"{document.server}/" if document.server else ""

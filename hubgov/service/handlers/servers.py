@@ -53,7 +53,7 @@ class Launch(WorkloadReader):
                 allocation=allocation.id,
                 attempt=allocation.attempt,
                 device_nodes=environment.device_nodes(self.governor.state, allocation),
-                environment=environment.variables(workload, allocation),
+                environment=environment.variables(workload, allocation, self.services.service_url),
             )
         )
 

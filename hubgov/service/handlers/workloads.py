@@ -8,6 +8,7 @@ from hubgov import wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import session, steer, submit
 from hubgov.control.actor import Actor, check_change, check_seen
+from hubgov.control.governor import cycle
 from hubgov.control.unit import Unit
 from hubgov.core import explain
 from hubgov.core.model import ExtensionRequest, ExtensionState, Outcome, Workload, WorkloadId
@@ -98,7 +99,10 @@ class Workloads(WorkloadReader):
             else:
                 kinds = self.services.runnable - {Kind.NOTEBOOK}
                 workload = submit.submit(unit, draft, owner, self.actor, kinds)
-            return 201 if workload.seq > before else 200, self.desk().workload(workload)
+            # Decide within the unit, so that the answer says whether it starts.
+            cycle(unit)
+            now = unit.state.workloads.get(workload.id, workload)
+            return 201 if workload.seq > before else 200, self.desk().workload(now)
 
         await self.once(intent)
 

@@ -1,0 +1,238 @@
+"""Composition: ledger, clock, probe, governor, reconciler, service and alarm put together into one process."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import psutil
+from tornado.httpserver import HTTPServer
+
+from hubgov import processes
+from hubgov.clock import Instant, SystemClock
+from hubgov.config import HubGov, private_folder
+from hubgov.control import observe, policies
+from hubgov.control.attachments import Attachments
+from hubgov.control.governor import Governor
+from hubgov.control.reconcile import Reconciler
+from hubgov.core.metering import Entry
+from hubgov.core.model import Allocation, PolicyText
+from hubgov.core.policy import Policy
+from hubgov.engines.hub import HubEngine
+from hubgov.errors import HubgovError, Unavailable
+from hubgov.ledger.ledger import Ledger
+from hubgov.policy import load, sample_policy
+from hubgov.reaper.jobs import SWEEP_SECONDS, Alarm
+from hubgov.service import application
+from hubgov.service.base import Services
+from hubgov.stand_down import take_over
+from hubgov.telemetry.detect import choose_probe
+from hubgov.telemetry.simulated import SimulatedModel
+
+OBSERVE_SECONDS = 5.0
+RENEW_SECONDS = 5.0
+
+
+def read_policy(text: str, version: int) -> Policy:
+    """An applied policy text as values. It was checked when it was applied, so it can be read."""
+    loaded = load(text, version=version)
+    if loaded.policy is None:
+        raise Unavailable(
+            f"policy version {version} of the ledger can't be read: {loaded.errors[0]}",
+            hint="use the version of hubgov that applied it, or apply a corrected policy",
+        )
+    return loaded.policy
+
+
+def state_id(state_dir: str) -> str:
+    """What tells the services of one state folder from others', without telling where it is."""
+    return hashlib.sha256(os.path.realpath(state_dir).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where the hub is and under which name it knows this service: from the environment it gives us."""
+
+    api_url: str
+    api_token: str
+    service_url: str
+    prefix: str
+    hub_base_url: str
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Surroundings:
+        """From the variables that JupyterHub gives its services; Unavailable names the one that is missing."""
+        try:
+            return cls(
+                api_url=environment["JUPYTERHUB_API_URL"],
+                api_token=environment["JUPYTERHUB_API_TOKEN"],
+                service_url=environment["JUPYTERHUB_SERVICE_URL"],
+                prefix=environment["JUPYTERHUB_SERVICE_PREFIX"],
+                hub_base_url=environment.get("JUPYTERHUB_BASE_URL", "/"),
+            )
+        except KeyError as missing:
+            raise Unavailable(
+                f"{missing} is not set", hint="JupyterHub starts the service: hubgov.setup(c) in its config"
+            ) from None
+
+
+class Service:
+    """One running service: `start`, then `run` until it is told to stop or loses the lead, then `close`."""
+
+    def __init__(self, config: HubGov, around: Surroundings, log: logging.Logger) -> None:
+        self._config, self._around, self._log = config, around, log
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._alarm = Alarm()
+        self._http: HTTPServer | None = None
+        self.stopping = asyncio.Event()
+
+    async def start(self) -> None:
+        """Take the lead, rebuild the picture, begin to watch, and answer requests."""
+        config = self._config
+        state_dir = private_folder(Path(config.state_dir))
+        self.clock = _clock(config, state_dir)
+        self.ledger = Ledger(config.database_url, read_policy)
+        await take_over(self.ledger, self._log)
+        self.probe = await choose_probe(
+            config.node_name,
+            simulated={"auto": None, "real": False, "simulated": True}[config.devices],
+            clock=self.clock,
+            model=SimulatedModel(count=config.simulated_count),
+            holders=self._holders,
+        )
+        text = self.ledger.policy() or self._first_policy()
+        state = self.ledger.load(text, self.clock.now())
+        self.governor = Governor(self.ledger, state, self.clock, self._log)
+        self.governor.fallen = asyncio.get_running_loop().create_future()
+        self.attachments = Attachments(self.clock)
+        self.engine = HubEngine(self._around.api_url, self._around.api_token, self._log)
+        self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
+        self._tasks.append(asyncio.create_task(self.governor.run()))
+        await self._observe()
+        self._tasks.append(asyncio.create_task(self.reconciler.run()))
+        self._alarm.every(SWEEP_SECONDS, "sweep", self.governor.tick)
+        self._alarm.every(OBSERVE_SECONDS, "observe", self._observe)
+        self._alarm.every(RENEW_SECONDS, "renew", self._renew)
+        self._alarm.start()
+        self._listen()
+
+    def _listen(self) -> None:
+        address = urlparse(self._around.service_url)
+        services = Services(
+            governor=self.governor,
+            attachments=self.attachments,
+            probes={self._config.node_name: self.probe},
+            clock=self.clock,
+            runnable=self.engine.kinds,
+            hub_base_url=self._around.hub_base_url,
+            service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
+            prefix=self._around.prefix,
+            isolation="advisory" if self._config.isolation == "none" else "enforced",
+            log=self._log,
+        )
+        app = application.make(services, state_id(self._config.state_dir))
+        self._http = HTTPServer(app, xheaders=True, max_body_size=application.MAX_BODY_BYTES)
+        self._http.listen(address.port or self._config.service_port, address.hostname or "127.0.0.1")
+        self._log.info("event=listening url=%s%s", self._around.service_url, self._around.prefix)
+
+    def _first_policy(self) -> PolicyText:
+        """The policy of a ledger that has none yet: the configured file, else a sample for this box."""
+        path = self._config.policy_file
+        if path:
+            text, name = Path(path).read_text(encoding="utf-8"), path
+        else:
+            reading = self.probe.latest()
+            devices = [(d.index, d.uuid, d.model, d.memory_mib) for d in reading.devices]
+            text = sample_policy(
+                devices,
+                hostname=socket.gethostname(),
+                timezone=self._config.timezone,
+                simulated=self.probe.simulated,
+            )
+            name = "sample policy"
+        change, applied = policies.first(text, name, self.clock.now())
+        self.ledger.commit([Entry(change=change)], applied.applied_at)
+        return applied
+
+    async def _observe(self) -> None:
+        """Bring what the probe sees into the record, when it changed."""
+        reading = self.probe.latest()
+        ram_mib = psutil.virtual_memory().total // 1024**2
+        cpus = psutil.cpu_count() or 1
+        await self.governor.do(lambda unit: observe.node_seen(unit, reading, socket.gethostname(), cpus, ram_mib))
+
+    async def _renew(self) -> None:
+        """Prolong the lead; who can't is no leader any more."""
+        try:
+            self.ledger.renew()
+        except HubgovError as error:
+            self._log.error("event=lead_lost error=%s", error.message)
+            self.stopping.set()
+
+    def _holders(self) -> Mapping[str, tuple[int, ...]]:
+        """Which processes hold each device: what a simulated probe shows load by."""
+        if not hasattr(self, "governor"):
+            return {}
+        return {
+            share.uuid: (allocation.main.pid,)
+            for allocation in self.governor.state.allocations.values()
+            if allocation.main is not None
+            for share in allocation.devices
+        }
+
+    def _still_held(self, allocation: Allocation) -> bool:
+        """Whether the probe sees a living process on a card of an allocation that ought to be free.
+
+        Only for whole cards: on a shared one the others' processes are there by right. Unknown holds nothing up:
+        the processes we know of are gone already.
+        """
+        whole = {share.uuid for share in allocation.devices if share.milli == 1000}
+        return any(
+            processes.identify(process.pid) is not None
+            for device in self.probe.latest().devices
+            if device.uuid in whole and device.processes and not device.simulated
+            for process in device.processes
+        )
+
+    async def run(self) -> None:
+        """Until told to stop, or until another leader has written."""
+        assert self.governor.fallen is not None
+        stop: asyncio.Future[Any] = asyncio.ensure_future(self.stopping.wait())
+        loops: list[asyncio.Future[Any]] = list(self._tasks)
+        done, _ = await asyncio.wait([stop, self.governor.fallen, *loops], return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        for task in done.intersection(loops):
+            task.result()  # a loop of ours never ends by itself: let what ended it be seen
+
+    async def close(self) -> None:
+        """Stop answering, end what runs here, give the lead up. Notebook servers live on."""
+        if self._http is not None:
+            self._http.stop()
+        self._alarm.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.engine.close()
+        await self.probe.close()
+        self.ledger.close()
+        self._log.info("event=stopped")
+
+
+def _clock(config: HubGov, state_dir: Path) -> SystemClock:
+    """The clock; a fast one begins at an instant kept beside the ledger, so that restarts go on from there."""
+    if config.clock_rate == 1:
+        return SystemClock()
+    path = state_dir / "clock.json"
+    if not path.exists():
+        path.write_text(json.dumps({"anchor": SystemClock().now()}))
+    anchor = Instant(int(json.loads(path.read_text())["anchor"]))
+    return SystemClock(rate=config.clock_rate, anchor=anchor)

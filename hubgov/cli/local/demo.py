@@ -1,0 +1,156 @@
+"""`hubgov demo`: JupyterHub with hubgov on this machine, in one command; again to bring back what was killed."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+from hubgov import texts
+from hubgov.config import private_folder
+from hubgov.demo import settings
+from hubgov.demo.demo_texts import DEMO
+from hubgov.demo.runner import Runner
+from hubgov.demo.settings import PEOPLE, Settings
+from hubgov.errors import HubgovError, Unavailable
+from hubgov_spawner import isolation
+
+FAST_RATE = 60
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The verb's exit status: 0 up (or down), 1 with the reason and what to do."""
+    options = _parser().parse_args(arguments)
+    lang = options.lang or ("zh" if os.environ.get("LANG", "").startswith("zh") else "en")
+    try:
+        state = private_folder(Path(options.state).expanduser().resolve())
+        return _down(state, lang) if options.down else _up(state, options, lang)
+    except HubgovError as error:
+        print(f"hubgov demo: {error.message}\nhint: {error.hint}", file=sys.stderr)
+    except PermissionError as error:
+        print(f"hubgov demo: {error}\nhint: choose another folder with --state", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="hubgov demo", description=__doc__)
+    add = parser.add_argument
+    add("--port", type=_port, help="port of the hub's page (8000)")
+    add("--state", default="~/.local/share/hubgov/demo", help="folder of everything that it keeps")
+    add("--fast", action="store_true", help=f"let policy time pass {FAST_RATE} times as fast; for a tour")
+    add("--lang", choices=texts.LANGUAGES, help="language of what is printed here")
+    add("--simulated", action="store_true", help="simulated devices even where there are real ones")
+    add("--policy", default="", help="policy to begin with, instead of the sample cut out of this box")
+    add("--timezone", help="time zone of the sample policy; the machine's own by default")
+    add("--no-browser", action="store_true", help="open no browser")
+    add("--new-passwords", action="store_true", help="new passwords for the four sign-ins")
+    add("--down", action="store_true", help="stop everything")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text} is not a port, 1 to 65535")
+    return int(text)
+
+
+def _up(state: Path, options: argparse.Namespace, lang: str) -> int:
+    known = settings.load(state)
+    shown: dict[str, str] = {}
+    if known is None:
+        known, shown = settings.fresh(
+            port=options.port or 8000,
+            devices="simulated" if options.simulated else "auto",
+            clock_rate=FAST_RATE if options.fast else 1,
+            timezone=options.timezone or _timezone(),
+            policy_file=str(Path(options.policy).resolve()) if options.policy else "",
+        )
+        settings.save(state, known)
+    runner = Runner(state, known)
+    running = runner.running()
+    _refuse_other_port(known, options)
+    if options.new_passwords and not shown:
+        shown = {name: settings.password() for name in PEOPLE}
+        hashes = {name: settings.hashed(text) for name, text in shown.items()}
+        known = dataclasses.replace(known, passwords=hashes)
+        settings.save(state, known)
+    if not running:
+        print(texts.word(DEMO, "starting", lang), flush=True)
+        runner.up()
+    _tell(known, runner.health(), shown, running, lang)
+    url = f"http://127.0.0.1:{known.port}"
+    if not options.no_browser and os.environ.get("DISPLAY") and sys.stdout.isatty():
+        webbrowser.open(url)
+    return 0
+
+
+def _refuse_other_port(known: Settings, options: argparse.Namespace) -> None:
+    if options.port is not None and options.port != known.port:
+        raise Unavailable(
+            f"this demo has been set up on port {known.port}",
+            hint=f"use another folder with --state, or start it with --port {known.port}",
+        )
+
+
+def _timezone() -> str:
+    """The machine's time zone by its name, UTC when it doesn't say."""
+    link = Path("/etc/localtime")
+    name = str(link.resolve()).partition("zoneinfo/")[2]
+    return os.environ.get("TZ") or name or "UTC"
+
+
+def _tell(known: Settings, health: dict[str, object], shown: dict[str, str], running: bool, lang: str) -> None:
+    """What it is, how to get in, what to try."""
+
+    def say(key: str, **facts: object) -> None:
+        print(texts.word(DEMO, key, lang, **facts))
+
+    url = f"http://127.0.0.1:{known.port}"
+    print()
+    say("up", url=url)
+    probes = health.get("probes")
+    simulated = isinstance(probes, dict) and any(p.get("simulated") for p in probes.values())
+    why = next((str(p.get("why")) for p in probes.values()), "") if isinstance(probes, dict) else ""
+    say("devices_simulated" if simulated else "devices_real", why=why)
+    found = isolation.detect()
+    text = texts.word(DEMO, f"isolation_{found.mode.value}", lang, why=found.reason)
+    say("isolation", text=text)
+    if known.clock_rate > 1:
+        say("fast", rate=known.clock_rate)
+    print()
+    if shown:
+        say("sign_ins")
+        for name in PEOPLE:
+            print(f"  {name:6} {shown[name]:30} {texts.word(DEMO, name, lang)}")
+    else:
+        say("sign_ins_known")
+    print()
+    say("try")
+    for step in ("try1", "try2", "try3"):
+        line = texts.word(DEMO, step, lang, url=url, hubgov=_command())
+        print(f"  - {line}")
+    print()
+    say("running" if running else "stop")
+
+
+def _command() -> str:
+    """How to call hubgov from where the user is."""
+    path = Path(sys.executable).parent / "hubgov"
+    try:
+        return f"./{path.relative_to(Path.cwd())}"
+    except ValueError:
+        return str(path)
+
+
+def _down(state: Path, lang: str) -> int:
+    known = settings.load(state)
+    if known is None:
+        print(texts.word(DEMO, "not_running", lang))
+        return 0
+    Runner(state, known).down()
+    print(texts.word(DEMO, "down", lang, state=state))
+    return 0

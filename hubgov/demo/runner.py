@@ -1,0 +1,164 @@
+"""Starts what isn't running of proxy, hub and service, and stops all of it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import httpx
+
+from hubgov import processes
+from hubgov.demo import proxy
+from hubgov.demo.authenticator import STATE_VARIABLE
+from hubgov.demo.settings import Settings
+from hubgov.errors import Unavailable
+from hubgov.wire import ProcessRef, from_json, to_json
+
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
+
+
+class Runner:
+    """The processes of one demo. Each is known by (pid, start time, boot), so a recycled pid is never ours."""
+
+    def __init__(self, state: Path, settings: Settings) -> None:
+        self._state, self._settings = state, settings
+        self._url = f"http://127.0.0.1:{settings.port}"
+        (state / "run").mkdir(mode=0o700, exist_ok=True)
+        (state / "log").mkdir(mode=0o700, exist_ok=True)
+
+    # --- up ------------------------------------------------------------------------------------------
+
+    def up(self) -> None:
+        """Bring up what is missing, and return once hub and service answer through the proxy."""
+        if not self._alive("proxy"):
+            wanted = proxy.command(self._state, self._settings)
+            self._start("proxy", wanted.arguments, wanted.environment)
+        if not self._alive("hub"):
+            config = Path(__file__).parent / "jupyterhub_config.py"
+            self._start("hub", [sys.executable, "-m", "jupyterhub", "-f", str(config)], {})
+        self._until(lambda: self._answers("/hub/health"), "the hub", "hub")
+        self._until(lambda: self._answers("/services/hubgov/health"), "the hubgov service", "hub")
+
+    def running(self) -> bool:
+        """Whether proxy, hub and service are all there and answer."""
+        alive = self._alive("proxy") and self._alive("hub")
+        return alive and self._answers("/services/hubgov/health")
+
+    def health(self) -> dict[str, object]:
+        """What the service says of itself."""
+        answer = httpx.get(f"{self._url}/services/hubgov/health", timeout=10, trust_env=False)
+        document: dict[str, object] = answer.raise_for_status().json()
+        return document
+
+    def _start(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> None:
+        """Start a process that outlives this one, its output in log/NAME.log."""
+        given = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "LC_ALL", "TZ") if key in os.environ}
+        given["PATH"] = f"{Path(sys.executable).parent}:{given.get('PATH', os.defpath)}"
+        given |= environment | {STATE_VARIABLE: str(self._state), "PYTHONUNBUFFERED": "1"}
+        with (self._state / "log" / f"{name}.log").open("ab") as log:
+            child = subprocess.Popen(
+                list(arguments),
+                env=given,
+                cwd=self._state,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        ref = processes.identify(child.pid)
+        if ref is None:
+            raise Unavailable(f"the {name} ended at once", hint=self._last_lines(name))
+        (self._state / "run" / f"{name}.json").write_text(json.dumps(to_json(ref)))
+
+    def _until(self, condition: Callable[[], bool], what: str, process: str) -> None:
+        end = time.monotonic() + START_SECONDS
+        while not condition():
+            ref = self._ref(process)
+            if ref is None or processes.wait_gone([ref], 0.1):
+                raise Unavailable(f"{what} ended while starting", hint=self._last_lines(process))
+            if time.monotonic() > end:
+                raise Unavailable(
+                    f"{what} does not answer after {START_SECONDS:.0f} s", hint=self._last_lines(process)
+                )
+
+    def _answers(self, path: str) -> bool:
+        try:
+            return httpx.get(self._url + path, timeout=5, trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def _ref(self, name: str) -> ProcessRef | None:
+        path = self._state / "run" / f"{name}.json"
+        try:
+            return from_json(ProcessRef, json.loads(path.read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def _alive(self, name: str) -> bool:
+        ref = self._ref(name)
+        return ref is not None and processes.is_alive(ref)
+
+    def _last_lines(self, name: str) -> str:
+        path = self._state / "log" / f"{name}.log"
+        lines = path.read_text(errors="replace").splitlines()[-8:] if path.exists() else []
+        return f"see {path}:\n  " + "\n  ".join(lines)
+
+    # --- down ----------------------------------------------------------------------------------------
+
+    def down(self) -> None:
+        """Stop servers, service, hub and proxy; whatever is left of them after a minute is killed."""
+        hub = self._ref("hub")
+        if hub is not None and processes.is_alive(hub) and self._ask_to_shut_down():
+            processes.wait_gone([hub], STOP_SECONDS)
+        for name in ("hub", "proxy"):
+            ref = self._ref(name)
+            if ref is not None:
+                self._end(ref)
+            (self._state / "run" / f"{name}.json").unlink(missing_ok=True)
+        left = self._leftovers()
+        for ref in left:
+            processes.send(ref, signal.SIGTERM)
+        processes.wait_gone(left, 10)
+        # Who ignores that, and who was born meanwhile: pid 1 of a box takes all of its box along.
+        while left := self._leftovers():
+            for ref in left:
+                processes.send(ref, signal.SIGKILL)
+            if not processes.wait_gone(left, 10):
+                raise Unavailable(f"process {left[0].pid} does not end", hint="it waits for a device or a disk")
+
+    def _ask_to_shut_down(self) -> bool:
+        """The hub stops the servers one by one, so that each session ends as its owner's stop would."""
+        address = f"http://127.0.0.1:{self._settings.hub_port}/hub/api/shutdown"
+        headers = {"Authorization": f"token {self._settings.control_token}"}
+        body = {"servers": True, "proxy": False}
+        try:
+            answer = httpx.post(address, headers=headers, json=body, timeout=10, trust_env=False)
+        except httpx.HTTPError:
+            return False
+        return answer.is_success
+
+    def _end(self, ref: ProcessRef) -> None:
+        """End a process: asked first, killed when it doesn't go."""
+        processes.send(ref, signal.SIGTERM)
+        if not processes.wait_gone([ref], 10):
+            processes.send(ref, signal.SIGKILL)
+            processes.wait_gone([ref], 10)
+
+    def _leftovers(self) -> list[ProcessRef]:
+        """Processes of this demo that a killed hub left behind: the service, and boxes with their servers."""
+        service = f"http://127.0.0.1:{self._settings.service_port}"
+        marks = (
+            f"{STATE_VARIABLE}={self._state}",
+            f"HUBGOV_URL={service}/",
+            f"JUPYTERHUB_SERVICE_URL={service}",
+            f"JUPYTERHUB_SERVICE_URL={service}/",
+        )
+        found = processes.with_environment(mark.encode() for mark in marks)
+        return [ref for ref in found if ref.pid != os.getpid()]
