@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hubgov.client import Client, NeedsApproval, PolicyDenied
-    from hubgov.hub import setup
+
+    # Named without importing its module: `hubgov` would else depend on all of the service.
+    setup: Callable[..., None]
 
 __version__ = "0.1.0"
 __all__ = ["Client", "NeedsApproval", "PolicyDenied", "__version__", "setup"]

@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,13 @@ from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
 from hubgov.core.policy import Policy
 from hubgov.engines.hub import HubEngine
-from hubgov.errors import HubgovError, Unavailable
+from hubgov.errors import Unavailable
+from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger
 from hubgov.policy import load, sample_policy
 from hubgov.reaper.jobs import SWEEP_SECONDS, Alarm
 from hubgov.service import application
-from hubgov.service.base import Services
+from hubgov.service.base import READ_BYTES, Services
 from hubgov.stand_down import take_over
 from hubgov.telemetry.detect import choose_probe
 from hubgov.telemetry.simulated import SimulatedModel
@@ -91,8 +93,7 @@ class Service:
     def __init__(self, config: HubGov, around: Surroundings, log: logging.Logger) -> None:
         self._config, self._around, self._log = config, around, log
         self._tasks: list[asyncio.Task[Any]] = []
-        self._alarm = Alarm()
-        self._http: HTTPServer | None = None
+        self._closing = AsyncExitStack()
         self.stopping = asyncio.Event()
 
     async def start(self) -> None:
@@ -101,6 +102,7 @@ class Service:
         state_dir = private_folder(Path(config.state_dir))
         self.clock = _clock(config, state_dir)
         self.ledger = Ledger(config.database_url, read_policy)
+        self._closing.callback(self.ledger.close)
         await take_over(self.ledger, self._log)
         self.probe = await choose_probe(
             config.node_name,
@@ -109,20 +111,25 @@ class Service:
             model=SimulatedModel(count=config.simulated_count),
             holders=self._holders,
         )
+        self._closing.push_async_callback(self.probe.close)
         text = self.ledger.policy() or self._first_policy()
         state = self.ledger.load(text, self.clock.now())
         self.governor = Governor(self.ledger, state, self.clock, self._log)
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, self._log)
+        self._closing.push_async_callback(self.engine.close)
+        self._closing.push_async_callback(self._end_loops)
         self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
         self._tasks.append(asyncio.create_task(self.governor.run()))
         await self._observe()
         self._tasks.append(asyncio.create_task(self.reconciler.run()))
-        self._alarm.every(SWEEP_SECONDS, "sweep", self.governor.tick)
-        self._alarm.every(OBSERVE_SECONDS, "observe", self._observe)
-        self._alarm.every(RENEW_SECONDS, "renew", self._renew)
-        self._alarm.start()
+        alarm = Alarm()
+        self._closing.callback(alarm.stop)
+        alarm.every(SWEEP_SECONDS, "sweep", self.governor.tick)
+        alarm.every(OBSERVE_SECONDS, "observe", self._observe)
+        alarm.every(RENEW_SECONDS, "renew", self._renew)
+        alarm.start()
         self._listen()
 
     def _listen(self) -> None:
@@ -140,8 +147,9 @@ class Service:
             log=self._log,
         )
         app = application.make(services, state_id(self._config.state_dir))
-        self._http = HTTPServer(app, xheaders=True, max_body_size=application.MAX_BODY_BYTES)
-        self._http.listen(address.port or self._config.service_port, address.hostname or "127.0.0.1")
+        http = HTTPServer(app, xheaders=True, max_body_size=READ_BYTES)
+        self._closing.callback(http.stop)
+        http.listen(address.port or self._config.service_port, address.hostname or "127.0.0.1")
         self._log.info("event=listening url=%s%s", self._around.service_url, self._around.prefix)
 
     def _first_policy(self) -> PolicyText:
@@ -174,9 +182,13 @@ class Service:
         """Prolong the lead; who can't is no leader any more."""
         try:
             self.ledger.renew()
-        except HubgovError as error:
+        except StaleLeader as error:
             self._log.error("event=lead_lost error=%s", error.message)
             self.stopping.set()
+        except Unavailable as error:
+            # A full disk or a locked database: nothing can be written, and no other writes meanwhile either (the
+            # file lock is ours; a PostgreSQL row that moved on fences every commit). What is read is still right.
+            self._log.warning("event=renew_failed error=%s", error.message)
 
     def _holders(self) -> Mapping[str, tuple[int, ...]]:
         """Which processes hold each device: what a simulated probe shows load by."""
@@ -214,17 +226,15 @@ class Service:
             task.result()  # a loop of ours never ends by itself: let what ended it be seen
 
     async def close(self) -> None:
-        """Stop answering, end what runs here, give the lead up. Notebook servers live on."""
-        if self._http is not None:
-            self._http.stop()
-        self._alarm.stop()
+        """Stop answering, end what runs here, give the lead up: as far as the start came, in reverse. Notebook
+        servers live on."""
+        await self._closing.aclose()
+        self._log.info("event=stopped")
+
+    async def _end_loops(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.engine.close()
-        await self.probe.close()
-        self.ledger.close()
-        self._log.info("event=stopped")
 
 
 def _clock(config: HubGov, state_dir: Path) -> SystemClock:

@@ -11,6 +11,9 @@ from traitlets import Bool, Enum, Integer, Unicode, default
 from traitlets.config import Configurable
 
 
+DATABASE_VARIABLE = "HUBGOV_DATABASE_URL"
+
+
 class HubGov(Configurable):
     """Settings of hubgov, as `c.HubGov.… = …` in jupyterhub_config.py or `--HubGov.…=…` of `hubgov service`."""
 
@@ -71,15 +74,18 @@ class HubGov(Configurable):
 
     @default("database_url")
     def _default_database_url(self) -> str:
-        return f"sqlite:///{Path(self.state_dir).resolve() / 'hubgov.sqlite'}"
+        given = os.environ.get(DATABASE_VARIABLE)
+        return given or f"sqlite:///{Path(self.state_dir).resolve() / 'hubgov.sqlite'}"
 
     @default("node_name")
     def _default_node_name(self) -> str:
         return socket.gethostname()
 
     def arguments(self) -> list[str]:
-        """The settings as arguments of `hubgov service`; none of them is a secret."""
-        given: dict[str, Any] = {name: getattr(self, name) for name in self.trait_names(config=True)}
+        """The settings as arguments of `hubgov service`: all but the database's address, which may hold a
+        password and goes through the environment (`DATABASE_VARIABLE`)."""
+        names = [name for name in self.trait_names(config=True) if name != "database_url"]
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
         return [f"--HubGov.{name}={value}" for name, value in sorted(given.items())]
 
 

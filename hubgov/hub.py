@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import hubgov_spawner
+from hubgov_spawner import pages
 from traitlets.config.loader import LazyConfigValue
 
-from hubgov.config import HubGov, private_folder
+from hubgov.config import DATABASE_VARIABLE, HubGov, private_folder
 
 SERVICE = "hubgov"
 SPAWNER = "hubgov-spawner"
@@ -56,7 +56,7 @@ def setup(c: Any, *, admins: tuple[str, ...] = (), approvers: tuple[str, ...] = 
     _add(hub, "load_roles", _roles(admins, approvers))
     hub.custom_scopes = {**_value(hub, "custom_scopes", {}), **CUSTOM_SCOPES}
     _add(hub, "extra_user_scopes", [f"access:services!service={SERVICE}"])
-    _add(hub, "template_paths", [str(Path(hubgov_spawner.__file__).parent / "templates")])
+    pages.install(c)
     if "spawner_class" not in hub:
         hub.spawner_class = "hubgov_spawner.HubGovSpawner"
     c.Spawner.server_token_scopes = SERVER_SCOPES
@@ -82,6 +82,7 @@ def _services(config: HubGov, service_url: str, token: str) -> list[dict[str, An
             "name": SERVICE,
             "url": service_url,
             "command": [sys.executable, "-m", "hubgov.cli", "service", *config.arguments()],
+            "environment": {DATABASE_VARIABLE: config.database_url},
             "oauth_no_confirm": True,
             "oauth_client_allowed_scopes": ["custom:hubgov:admin", "custom:hubgov:approve"],
             "display": True,

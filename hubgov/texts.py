@@ -38,7 +38,29 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "队列 {queue} 已暂停，恢复前不会启动任何请求。",
     ),
     "waiting_dependency": ("Waiting for {scope} to end.", "等待 {scope} 结束。"),
-    "backoff": ("Trying again after a failed start.{frees}", "启动失败后稍后重试。{frees}"),
+    "waiting_window": (
+        "Waiting for its hours: {scope} gives {have} of {limit} {unit} of {flavor} in pool {pool} at this hour, "
+        "this request needs {need}. The quota changes {at}.",
+        "等待时段：{scope} 当前时段在资源池 {pool} 的 {flavor} 上可用 {have} / {limit} {unit}，"
+        "本次请求 {need}。配额将于 {at} 变化。",
+    ),
+    "over_budget": (
+        "Waiting for budget: {scope} has {have} of {limit} left, this request needs {need}.",
+        "等待预算：{scope} 剩余 {have} / {limit}，本次请求需 {need}。",
+    ),
+    "waiting_victims": (
+        "Its devices are promised and being vacated: {need} {unit} of {flavor} in pool {pool}.{frees}",
+        "设备已预留，正在腾出：资源池 {pool} 的 {flavor}，{need} {unit}。{frees}",
+    ),
+    "sheltered_behind": (
+        "Waiting behind {scope}, whose start is promised: {need} {unit} of {flavor} in pool {pool} would delay it.",
+        "排在已承诺启动时间的 {scope} 之后：占用资源池 {pool} 的 {flavor} {need} {unit} 会使其延后。",
+    ),
+    "misconfigured": (
+        "The policy or the devices changed in a way that leaves no place for it: {scope}.",
+        "策略或设备变更后无法安置该请求：{scope}。",
+    ),
+    "backoff": ("Trying again {at} after a failed start.", "启动失败，将于 {at} 重试。"),
     "starting": ("Starting.", "正在启动。"),
     "running": ("Running.", "运行中。"),
     "fits_now": (

@@ -170,6 +170,8 @@ class Workload:
     latest_start_basis: str = "none"
     expected_start: Range | None = None
     wait_seconds: int = 0
+    attach_seconds: int | None = None
+    """How long a spawn may wait attached before it goes to the waiting page; its queue's `attach`."""
     cost: Money | None = None
     attempt: int = 0
     evictions: int = 0

@@ -30,6 +30,10 @@ class Attachments:
             self._open[workload] -= 1
             self._left[workload] = self._clock.now()
 
+    def touch(self, workload: str) -> None:
+        """The spawner has just spoken for this workload: it is about to poll, or to launch."""
+        self._left[workload] = self._clock.now()
+
     def detach(self, workload: str) -> None:
         """The spawner said that it leaves."""
         self._left.pop(workload, None)

@@ -18,8 +18,9 @@ from hubgov.clock import Clock, Instant
 from hubgov.control.unit import Unit
 from hubgov.core.decide import decide
 from hubgov.core.due import due, next_due
-from hubgov.core.model import Workload, WorkloadId
+from hubgov.core.model import Change, Record, Workload, WorkloadId
 from hubgov.core.state import State
+from hubgov.core.transitions import SERVICE
 from hubgov.errors import HubgovError, KeyReused, Refusal, Unavailable
 from hubgov.ledger import reading
 from hubgov.ledger.leadership import StaleLeader
@@ -145,6 +146,9 @@ class Governor:
             mark = len(unit.entries)
             try:
                 results.append((waiting, self._run_intent(unit, waiting, answers)))
+            except _Replayed as replayed:
+                # Of a double click in one batch: it may only be told what the first is told, after the commit.
+                results.append((waiting, replayed))
             except Exception as error:  # noqa: BLE001  whatever it is belongs to this intent's caller alone
                 unit.undo_to(mark)
                 self._fail(waiting, error)
@@ -177,7 +181,7 @@ class Governor:
         return result
 
     def _fail(self, waiting: _Waiting[Any], error: Exception) -> None:
-        if not isinstance(error, HubgovError | Refusal | _Replayed):
+        if not isinstance(error, HubgovError | Refusal):
             self._log.error("event=intent_failed", exc_info=error)
         if not waiting.future.done():
             waiting.future.set_exception(error)
@@ -189,18 +193,27 @@ class Governor:
 
     def _done(self, unit: Unit, results: list[tuple[_Waiting[Any], Any]]) -> None:
         for written in unit.entries:
-            self._tell(written.change.event, written.change.after, written.change.reason)
+            self._tell(written.change)
         for waiting, result in results:
-            if not waiting.future.done():
+            if waiting.future.done():
+                continue
+            if isinstance(result, _Replayed):
+                waiting.future.set_exception(result)
+            else:
                 waiting.future.set_result(result)
+        if any(_is_over(written.change.after) for written in unit.entries):
+            self.state.tidy(unit.now)
         if unit.entries:
             self.committed.set()
 
-    def _tell(self, event: str, record: Any, reason: str) -> None:
-        """One log line per change, and a nudge to whoever watches the workload."""
+    def _tell(self, change: Change) -> None:
+        """One log line per change, and a nudge to whoever watches the workload. What people wrote as a reason is
+        in the journal, not in the log."""
+        record = change.after
+        reason = change.reason if change.actor == SERVICE else ""
         name = getattr(record, "id", None) or getattr(record, "name", "") or getattr(record, "queue", "")
         state = getattr(record, "state", "")
-        self._log.info("event=%s record=%s state=%s reason=%s", event, name, state, reason)
+        self._log.info("event=%s record=%s state=%s reason=%s", change.event, name, state, reason)
         if isinstance(record, Workload):
             for future in self._watchers.get(record.id, set()):
                 if not future.done():
@@ -213,6 +226,10 @@ class _Replayed(Exception):
     def __init__(self, text: str) -> None:
         super().__init__("replayed")
         self.text = text
+
+
+def _is_over(record: Record | None) -> bool:
+    return isinstance(record, Workload) and not record.live
 
 
 def _reused(key: Key) -> KeyReused:

@@ -11,9 +11,11 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 
+from hubgov.clock import Instant
 from hubgov.control import session
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
+from hubgov.control.unit import Unit
 from hubgov.core.lease import TERM_MS
 from hubgov.core.model import Allocation, AllocationId, Workload
 from hubgov.core.states import AllocationState, Event
@@ -26,6 +28,10 @@ ATTACH_PATIENCE_MS = 10_000
 """How long a grant waits for the spawner that was attached before the service starts the server itself."""
 REPEAT_MS = 5_000
 """The least time between two sendings of one effect."""
+REPORT_PATIENCE_MS = 7_000
+"""How long a seen end waits for the spawner's report, which knows the exit code: the hub polls every 5 s."""
+PROBES_TO_LOSE = 3
+"""How often in a row the engine must not know of a start before it is given up (semantics §7)."""
 
 StillHeld = Callable[[Allocation], bool]
 """Whether a probe sees somebody else's eyes on the allocation's devices: processes not known to us."""
@@ -50,6 +56,8 @@ class Reconciler:
         self._began = governor.clock.now()
         self._flying: dict[tuple[AllocationId, str], asyncio.Task[None]] = {}
         self._sent: dict[tuple[AllocationId, str], int] = {}
+        self._seen_ended: dict[AllocationId, Instant] = {}
+        self._not_known: dict[AllocationId, int] = {}
 
     async def run(self, period: float = 1.0) -> None:
         """Look after every commit, and at least once a period."""
@@ -69,6 +77,8 @@ class Reconciler:
                 self._look_at(workload, allocation)
         live = self._governor.state.allocations
         self._sent = {key: at for key, at in self._sent.items() if key[0] in live}
+        self._seen_ended = {key: at for key, at in self._seen_ended.items() if key in live}
+        self._not_known = {key: times for key, times in self._not_known.items() if key in live}
 
     def _look_at(self, workload: Workload, allocation: Allocation) -> None:
         match allocation.state:
@@ -92,33 +102,37 @@ class Reconciler:
         return now >= max(allocation.reserved_at + patience, self._began + ATTACH_PATIENCE_MS // 2)
 
     async def _start(self, workload: Workload, allocation: Allocation) -> None:
-        await self._governor.do(lambda unit: session.unattended(unit, allocation.id))
-        await self._engine.start(workload, allocation)
+        # Between the look and this unit it may have been cancelled, or a spawner may have taken it.
+        if await self._governor.do(lambda unit: session.unattended(unit, allocation.id)):
+            await self._engine.start(workload, allocation)
 
     def _watch(self, workload: Workload, allocation: Allocation) -> None:
         """A main process that is gone ends the allocation, also when nobody is left to report it."""
         match self._engine.look(allocation):
             case Seen.ALIVE:
-                return
+                self._seen_ended.pop(allocation.id, None)
+                self._not_known.pop(allocation.id, None)
             case Seen.UNSEEN:
                 if self._governor.clock.now() - allocation.since > ATTACH_PATIENCE_MS:
                     self._send(allocation, "ask", lambda: self._ask_whether_known(workload, allocation))
             case Seen.ENDED | Seen.GONE:
-                at = self._governor.clock.now()
-                self._send(
-                    allocation,
-                    "ended",
-                    lambda: self._governor.do(lambda unit: session.vanished(unit, allocation.id, at)),
-                )
+                now = self._governor.clock.now()
+                at = self._seen_ended.setdefault(allocation.id, now)
+                if now - at >= REPORT_PATIENCE_MS:
+                    self._send(
+                        allocation,
+                        "ended",
+                        lambda: self._governor.do(lambda unit: session.vanished(unit, allocation.id, at)),
+                    )
 
     async def _ask_whether_known(self, workload: Workload, allocation: Allocation) -> None:
         """A start that nobody carries on (its hub was killed) goes back to its place in line."""
-        if await self._engine.knows(workload) is Knows.NO:
-            await self._governor.do(
-                lambda unit: unit.write(
-                    moved(unit.state, unit.state.allocations[allocation.id], Event.UNKNOWN_TO_ENGINE, unit.now)
-                )
-            )
+        if await self._engine.knows(workload) is not Knows.NO:
+            self._not_known.pop(allocation.id, None)
+            return
+        times = self._not_known[allocation.id] = self._not_known.get(allocation.id, 0) + 1
+        if times >= PROBES_TO_LOSE:
+            await self._governor.do(lambda unit: _give_up(unit, allocation.id))
 
     def _bring_to_an_end(self, workload: Workload, allocation: Allocation) -> None:
         if self._free(allocation):
@@ -158,3 +172,10 @@ class Reconciler:
         """Wait for every effect under way; for an orderly end."""
         waiting: list[Coroutine[None, None, None] | asyncio.Task[None]] = list(self._flying.values())
         await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def _give_up(unit: Unit, allocation_id: AllocationId) -> None:
+    """Back to its place in line, unless its processes were reported while the engine was asked."""
+    allocation = unit.state.allocations.get(allocation_id)
+    if allocation is not None and allocation.main is None:
+        unit.write(moved(unit.state, allocation, Event.UNKNOWN_TO_ENGINE, unit.now))

@@ -94,12 +94,18 @@ def vanished(unit: Unit, allocation_id: str, at: Instant) -> None:
         unit.write(exited(unit.state, allocation, at, code=None))
 
 
-def unattended(unit: Unit, allocation_id: str) -> None:
-    """The service is about to start the server itself: nobody was attached when it was granted."""
+def unattended(unit: Unit, allocation_id: str) -> bool:
+    """The service is about to start the server itself: nobody was attached when it was granted.
+
+    False when it must not: the grant is gone, or a spawner has taken it meanwhile.
+    """
     allocation = _by_id(unit, allocation_id)
-    if allocation is not None and not allocation.unattended:
+    if allocation is None or allocation.state is not AllocationState.RESERVED:
+        return False
+    if not allocation.unattended:
         after = replace(allocation, unattended=True)
         unit.write([Change(event="server_start_asked", before=allocation, after=after, actor="hubgov")])
+    return True
 
 
 def _by_id(unit: Unit, allocation_id: str) -> Allocation | None:
@@ -121,8 +127,11 @@ def saved(unit: Unit, workload_id: str, actor: Actor, record: SaveRecord) -> Non
     workload = unit.workload(workload_id)
     _check_own(workload, actor)
     allocation = unit.allocation(workload)
-    if record.allocation != allocation.id:
-        raise Conflict("this save belongs to an earlier attempt", code="stale_attempt")
+    if not record.id.startswith(f"{allocation.id}-"):
+        # Ids are given out by hubgov and name their attempt; another's would overwrite somebody else's record.
+        raise Conflict(
+            "this save is not one of this attempt", code="stale_attempt", hint="use the id you were given"
+        )
     before = unit.state.saves.get(record.id)
     unit.write([Change(event="documents_saved", before=before, after=record, actor=actor.name)])
     if allocation.save == record.id:

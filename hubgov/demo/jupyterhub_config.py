@@ -1,12 +1,11 @@
 """JupyterHub's configuration for the demo. A site's own hub needs only the two lines about hubgov."""
 
 import os
-
 from pathlib import Path
 
+import hubgov
 from hubgov.demo import proxy, settings
 from hubgov.demo.authenticator import STATE_VARIABLE, DemoAuthenticator
-from hubgov.hub import setup
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 state = Path(os.environ[STATE_VARIABLE])
@@ -39,4 +38,4 @@ c.HubGov.devices = demo.devices
 c.HubGov.clock_rate = demo.clock_rate
 c.HubGov.timezone = demo.timezone
 c.HubGov.policy_file = demo.policy_file
-setup(c, admins=("admin",), approvers=("lena",))
+hubgov.setup(c, admins=("admin",), approvers=("lena",))

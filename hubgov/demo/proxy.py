@@ -56,6 +56,9 @@ def command(state: Path, settings: Settings) -> Command:
         raise Unavailable("there is no proxy for the hub", hint='pip install "hubgov[demo]" brings traefik')
     static = state / "traefik.toml"
     static.write_text(_static_config(state, settings))
+    rules = state / "traefik-rules.toml"
+    if not rules.exists():
+        rules.write_text("[jupyterhub.routes]\n")  # traefik watches only what is there when it starts
     return Command([binary, "--configfile", str(static)], {})
 
 
@@ -82,7 +85,8 @@ checkNewVersion = false
 sendAnonymousUsage = false
 
 [log]
-level = "WARN"
+level = "ERROR"
+noColor = true
 
 [api]
 

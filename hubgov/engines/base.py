@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from hubgov.core.model import Allocation, Workload
 from hubgov.core.policy import Kind
+from hubgov.core.states import AllocationState
 
 
 class Seen(StrEnum):
@@ -29,6 +30,12 @@ class Knows(StrEnum):
     NO = "no"
     UNKNOWN = "unknown"
     """It doesn't answer. Never a reason to give something up."""
+
+
+def meant_to_live(allocation: Allocation) -> bool:
+    """Whether processes are due, reported or not; what was given up or told to end expects none."""
+    over = allocation.halted_at is not None or allocation.outcome is not None
+    return not over and allocation.state is not AllocationState.LOST
 
 
 class Engine(ABC):

@@ -14,7 +14,7 @@ import httpx
 from hubgov import processes
 from hubgov.core.model import Allocation, ProcessId, Workload
 from hubgov.core.policy import Kind
-from hubgov.engines.base import Engine, Knows, Seen
+from hubgov.engines.base import Engine, Knows, Seen, meant_to_live
 from hubgov.errors import Unavailable
 from hubgov.wire import ProcessRef
 
@@ -54,7 +54,7 @@ class HubEngine(Engine):
 
     def look(self, allocation: Allocation) -> Seen:
         main, init = _ref(allocation.main), _ref(allocation.init)
-        if main is None and init is None and allocation.halted_at is None and allocation.outcome is None:
+        if main is None and init is None and meant_to_live(allocation):
             return Seen.ALIVE if processes.marked_with(allocation.id) else Seen.UNSEEN
         if main is not None and processes.is_alive(main):
             return Seen.ALIVE

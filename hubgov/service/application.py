@@ -18,7 +18,6 @@ from hubgov.service.page_texts import PAGE
 from hubgov.service.routes import ID, ROUTES
 
 TEMPLATES = Path(__file__).parent / "templates"
-MAX_BODY_BYTES = 2 * 1024 * 1024
 
 
 class NoSuchRoute(Base):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from jupyterhub.services.auth import HubOAuth, HubOAuthenticated
+from jupyterhub.services.auth import HubOAuth, HubOAuthenticated, UserNotAllowed
 from pydantic import BaseModel
 from tornado import web
 
@@ -42,6 +43,9 @@ CSP = (
     "font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 Body = TypeVar("Body", bound=BaseModel)
+MAX_BODY_BYTES = 2 * 1024 * 1024
+READ_BYTES = 8 * 1024 * 1024
+"""What is read of a body at most: above `MAX_BODY_BYTES` the answer says so, above this the connection ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,8 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     async def prepare(self) -> None:
         """Find out who calls before anything else; programs get a 401, people the hub's sign-in page."""
+        if len(self.request.body) > MAX_BODY_BYTES:
+            raise web.HTTPError(413)
         try:
             model = await self.hub_auth.get_user(self, sync=False)
         except web.HTTPError as error:
@@ -87,7 +93,12 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         if model is None:
             self.not_signed_in()
             return
-        self.actor = actor_of(self.check_hub_user(model))
+        try:
+            self.actor = actor_of(self.check_hub_user(model))
+        except UserNotAllowed:
+            raise errors.NotAllowed(
+                "the hub doesn't let you use this service", hint="ask an admin for access:services!service=hubgov"
+            ) from None
         if not getattr(self, "_token_authenticated", False):
             self.check_xsrf_cookie()
 
@@ -108,7 +119,8 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
     @property
     def lang(self) -> str:
         """The reader's language: `?lang=`, the `hubgov_lang` cookie, then Accept-Language."""
-        asked = self.get_query_argument("lang", "") or self.get_cookie("hubgov_lang", "") or ""
+        in_query = self.request.query_arguments.get("lang", [b""])[-1].decode(errors="replace")
+        asked = in_query or self.get_cookie("hubgov_lang", "") or ""
         if asked in texts.LANGUAGES:
             return asked
         return texts.best_language(self.request.headers.get("Accept-Language"))
@@ -124,6 +136,17 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.services.hub_base_url,
         )
 
+    def decode_argument(self, value: bytes, name: str | None = None) -> str:
+        """As tornado's; no address or query holds a NUL, which no database keeps."""
+        text: str = super().decode_argument(value, name)
+        if "\x00" in text:
+            raise web.HTTPError(400)
+        return text
+
+    def _request_summary(self) -> str:
+        """For log lines: without the query, which may carry what is nobody's business."""
+        return f"{self.request.method} {self.request.path}"
+
     def body(self, kind: type[Body]) -> Body:
         return reading_json.parse(kind, self.request.body)
 
@@ -132,7 +155,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         text = self.get_query_argument(name, "")
         if not text:
             return default
-        if not (text.isascii() and text.lstrip("-").isdigit() and len(text) <= 19):
+        if not re.fullmatch(r"-?[0-9]{1,19}", text):
             raise errors.Invalid(f"{name}: {text[:40]!r} is not a whole number", hint=f"{least} to {most}")
         if not least <= int(text) <= most:
             raise errors.Invalid(f"{name}: {text} is out of bounds", hint=f"{least} to {most}")

@@ -41,10 +41,17 @@ def _one_milli(value: Any) -> int:
         raise PydanticCustomError("invalid", "must not be negative")
     if value > MAX_GPUS:
         raise PydanticCustomError("above_maximum", "at most 1000000 GPUs")
-    milli = Decimal(value) * 1000
-    if milli != int(milli):
+    exact = Decimal(value)
+    if _digits_beyond_thousandths(exact):
         raise PydanticCustomError("invalid", "at most three decimals")
-    return int(milli)
+    return int(exact * 1000) if exact else 0
+
+
+def _digits_beyond_thousandths(value: Decimal) -> bool:
+    """Told from the digits as sent: arithmetic would round 0.2500…01, and 1e-999999 away."""
+    _, digits, exponent = value.as_tuple()
+    beyond = -int(exponent) - 3
+    return beyond > 0 and any(digits[max(0, len(digits) - beyond) :])
 
 
 def _span(value: Any) -> Any:

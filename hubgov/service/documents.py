@@ -21,6 +21,7 @@ from hubgov.core.model import (
     Decision,
     ExtensionRequest,
     HeldBy,
+    Outcome,
     Workload,
     WorkloadId,
 )
@@ -122,6 +123,7 @@ class Desk:
             latest_start=_time(decision.latest_start) if decision and live is None else None,
             latest_start_basis=decision.latest_start_basis if decision and live is None else "none",
             wait_seconds=self._waited(workload) // 1000,
+            attach_seconds=queue.attach_ms // 1000 if queue else None,
             cost=self.money(rounded(cost)),
             attempt=workload.attempt,
             evictions=workload.evictions,
@@ -137,7 +139,21 @@ class Desk:
             return None
         if self.state.allocation_of(workload) is not None or full:
             return explain.explain(self.state, workload, self.now)
-        return explain.explain(self.state, workload, self.now, latest=False)
+        return self._waiting_briefly(workload)
+
+    def _waiting_briefly(self, workload: Workload) -> Decision:
+        """Why it waits, for lists: ranking everybody and looking ahead for each row would cost their product."""
+        blockers = explain.blockers(self.state, workload, self.now)
+        code = min((b.code for b in blockers), key=explain.WHY.index, default="starting")
+        return Decision(
+            outcome=Outcome.WAITING,
+            code=code,
+            rule=next((b.scope for b in blockers if b.code == code), ""),
+            blockers=blockers,
+            facts={"queue": workload.queue},
+            evaluated_at=self.now,
+            policy_version=self.state.policy.version,
+        )
 
     def _headline(self, workload: Workload, decision: Decision | None) -> str:
         if decision is not None:

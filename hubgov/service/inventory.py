@@ -51,7 +51,7 @@ def _device_row(desk: Desk, device: Device, seen: tuple[DeviceReading, int] | No
         uuid=device.uuid,
         pool=device.pool,
         team=team,
-        project=project or f"pool {device.pool}",
+        project=project or (f"pool {device.pool}" if device.pool else "unassigned"),
         environment=environment,
         owner=owner,
         flavor=device.flavor,

@@ -11,12 +11,17 @@ from pydantic import BaseModel, ValidationError
 from hubgov.errors import Invalid
 
 Body = TypeVar("Body", bound=BaseModel)
+MOST_DEPTH = 16
+"""No body of the contract is deeper than a handful of levels."""
+MOST_PROBLEMS = 20
 
 
 def parse(kind: type[Body], raw: bytes) -> Body:
     """The body as `kind`, or Invalid that names the field, what was sent and what is expected."""
     try:
-        data = json.loads(raw or b"{}", parse_float=Decimal, parse_constant=_no_constant)
+        data = json.loads(
+            raw or b"{}", parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_each_key_once
+        )
     except (ValueError, RecursionError) as error:
         raise Invalid(f"the body is not JSON: {str(error)[:200]}", hint="send a JSON object") from None
     if not isinstance(data, dict):
@@ -25,7 +30,8 @@ def parse(kind: type[Body], raw: bytes) -> Body:
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        problems = [_problem(e) for e in error.errors(include_url=False, include_context=False)]
+        found = error.errors(include_url=False, include_context=False)
+        problems = [_problem(e) for e in found[:MOST_PROBLEMS]]
         first = problems[0]
         code = "above_maximum" if first["type"] in _TOO_MUCH else "invalid"
         raise Invalid(
@@ -52,16 +58,26 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
 
 
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two equal keys the last would win silently: which one was meant can't be told."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
 def _check_texts(value: Any) -> None:
-    """Refuse what no database keeps: NUL and lone surrogates, wherever they stand."""
-    waiting = [value]
+    """Refuse what no database keeps, NUL and lone surrogates wherever they stand, and bottomless nesting."""
+    waiting = [(value, 0)]
     while waiting:
-        item = waiting.pop()
+        item, depth = waiting.pop()
+        if depth > MOST_DEPTH:
+            raise Invalid("the body is nested too deeply", hint=f"at most {MOST_DEPTH} levels")
         if isinstance(item, str):
             if "\x00" in item or any("\ud800" <= ch <= "\udfff" for ch in item):
                 raise Invalid("texts must be valid Unicode without NUL characters", hint="remove them")
         elif isinstance(item, dict):
-            waiting.extend(item.keys())
-            waiting.extend(item.values())
+            waiting.extend((key, depth) for key in item)
+            waiting.extend((below, depth + 1) for below in item.values())
         elif isinstance(item, list):
-            waiting.extend(item)
+            waiting.extend((below, depth + 1) for below in item)

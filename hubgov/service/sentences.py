@@ -18,7 +18,8 @@ class Reader:
     def __init__(self, actor: Actor, policy: Policy, lang: str, now: Instant) -> None:
         self.actor, self.policy, self.lang, self.now = actor, policy, lang, now
         self._zone = ZoneInfo(policy.timezone)
-        self.teams = frozenset(actor.teams(policy))
+        led = (team for team in policy.teams if actor.leads(policy, team))
+        self.teams = frozenset((*actor.teams(policy), *led))
 
     def clock(self, at: Instant) -> str:
         """Local wall clock: `18:30`, with the day where it isn't today's."""
@@ -76,12 +77,11 @@ class Reader:
             "pool": blocker.pool or "—",
             "flavor": blocker.flavor or texts.word(texts.WORDS, "cpu_only", self.lang),
             "frees": "",
+            "at": self.clock(blocker.frees_at) if blocker.frees_at is not None else "—",
         }
-        if blocker.frees_at is not None:
-            who = next((h for h in blocker.held_by if h.until == blocker.frees_at), None)
-            name = self.who(who) if who else texts.word(texts.WORDS, "none", self.lang)
-            at = self.clock(blocker.frees_at)
-            facts["frees"] = texts.word(texts.WORDS, "frees", self.lang, at=at, who=name)
+        who = next((h for h in blocker.held_by if h.until is not None and h.until == blocker.frees_at), None)
+        if who is not None:
+            facts["frees"] = texts.word(texts.WORDS, "frees", self.lang, at=facts["at"], who=self.who(who))
         return facts
 
     def scope(self, scope: str) -> str:

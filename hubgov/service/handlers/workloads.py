@@ -18,7 +18,7 @@ from hubgov.errors import Ended, Invalid, NotFound, TooMany
 from hubgov.ledger import reading
 from hubgov.ledger.reading import JournalLine, WorkloadFilter
 from hubgov.service.base import Base
-from hubgov.service.bodies import CancelBody, ExtensionBody, WorkloadBody
+from hubgov.service.bodies import CancelBody, ExtensionBody, ReasonBody, WorkloadBody
 from hubgov.service.documents import Desk
 
 MAX_WAIT_SECONDS = 60
@@ -59,14 +59,14 @@ class Workloads(WorkloadReader):
         limit = self.number("limit", 100, 1, 1000)
         cursor = self.number("cursor", 0, 0, 2**62)
         state = self.query("state")
-        policy = self.governor.state.policy
         everything = self.actor.admin or self.actor.spawner
+        teams = self.desk().reader.teams
         wanted = WorkloadFilter(
             states=_WORDS.get(state, (state,)) if state else None,
             owner=self.query("owner"),
             team=self.query("team"),
             queue=self.query("queue"),
-            teams=None if everything else self.visible_teams(policy.teams),
+            teams=None if everything else tuple(sorted(teams)),
             viewer=self.actor.name,
         )
         with self.governor.ledger.reading() as connection:
@@ -77,11 +77,6 @@ class Workloads(WorkloadReader):
         items = [desk.workload(w, segments=tuple(segments.get(w.id, ())), full=False) for w in current]
         more = str(found[-1].seq) if len(found) == limit else None
         self.reply_list(items, more, total)
-
-    def visible_teams(self, teams: Any) -> tuple[str, ...]:
-        policy = self.governor.state.policy
-        mine = self.actor.teams(policy)
-        return tuple(t for t in teams if t in mine or self.actor.leads(policy, t))
 
     async def post(self) -> None:
         """Take a request in line. The spawner names the user and gets the server's open ticket if there is one."""
@@ -99,6 +94,8 @@ class Workloads(WorkloadReader):
             else:
                 kinds = self.services.runnable - {Kind.NOTEBOOK}
                 workload = submit.submit(unit, draft, owner, self.actor, kinds)
+            if self.actor.spawner:
+                self.services.attachments.touch(workload.id)
             # Decide within the unit, so that the answer says whether it starts.
             cycle(unit)
             now = unit.state.workloads.get(workload.id, workload)
@@ -123,7 +120,8 @@ class Plan(WorkloadReader):
         """A dry run: the Decision, with cost; nothing is written."""
         body = self.body(WorkloadBody)
         owner = self.actor
-        if body.user is not None and self.actor.spawner:
+        if body.user is not None:
+            session.check_spawner(self.actor)
             owner = Actor(name=body.user, groups=frozenset(body.groups))
         decision = submit.plan(
             self.governor.state, body.draft(), owner, self.services.clock.now(), self.services.runnable
@@ -174,9 +172,10 @@ class Extensions(WorkloadReader):
         """More time: 201 granted, 202 needs approval, 422 denied with the Decision. Recorded in any case."""
         body = self.body(ExtensionBody)
         workload = self.find(workload_id)
-        by_ms = self._span(body, workload)
 
         def intent(unit: Unit) -> tuple[int, Any]:
+            # The span to an `until` is measured here, from the end as it is when the request is judged.
+            by_ms = self._span(body, unit.workload(workload_id))
             request, decision = steer.extend(
                 unit,
                 workload_id,
@@ -201,7 +200,7 @@ class Extensions(WorkloadReader):
             raise Invalid("give either by_seconds or until", hint='{"by_seconds": 3600}')
         if body.by_seconds is not None:
             return body.by_seconds * 1000
-        allocation = self.governor.state.allocation_of(workload) if workload.live else None
+        allocation = self.governor.state.allocation_of(workload)
         if allocation is None or allocation.lease.expires_at is None:
             raise Ended(f"{workload.id} has no end that could move", hint=f"hubgov show {workload.id}")
         try:
@@ -256,6 +255,7 @@ class AllExtensions(WorkloadReader):
 class Claim(WorkloadReader):
     async def post(self, workload_id: str) -> None:
         """Somebody opened the notebook."""
+        self.body(ReasonBody)
         workload = self.find(workload_id)
         check_change(self.actor, self.governor.state.policy, workload)
         await self.governor.do(lambda unit: session.claim(unit, workload_id, self.actor))

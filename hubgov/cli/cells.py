@@ -1,0 +1,122 @@
+"""How single values are written: local times, what is left, amounts of money and memory, devices, ages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+
+from hubgov import wire
+from hubgov.cli.cli_texts import DEVICE_STATES, text
+from hubgov.cli.screen import NONE, Cell
+from hubgov.texts import STATES, word
+
+FRESH_SECONDS, STALE_SECONDS = 15, 120
+_EXACT_BELOW_SECONDS = 600
+SIMULATED = "SIMULATED"
+_STYLES = {
+    "running": "green", "pending": "yellow", "held": "yellow", "expiring": "red", "preempting": "red",
+    "failed": "red", "lost": "red", "quarantined": "red", "suspect": "red", "sick": "red", "fenced": "red",
+    "free": "green", "refused": "red",
+}  # fmt: skip
+
+
+def clock(at: str | None, now: str | None = None) -> str:
+    """Local wall clock, `18:30`; with the day where it isn't that of `now` (by default this machine's)."""
+    moment = _moment(at)
+    if moment is None:
+        return NONE
+    today = _moment(now) or datetime.now().astimezone()
+    return moment.strftime("%H:%M" if moment.date() == today.date() else "%Y-%m-%d %H:%M")
+
+
+def left(until: str | None, now: str) -> str:
+    """What is left, by the service's own clock: to the minute above ten minutes, else to the second."""
+    end, start = _moment(until), _moment(now)
+    if end is None or start is None:
+        return NONE
+    return span(max(0, int((end - start).total_seconds())))
+
+
+def span(seconds: int | None) -> str:
+    """A duration as people say it."""
+    if seconds is None:
+        return NONE
+    return wire.format_span((seconds - seconds % 60 if seconds >= _EXACT_BELOW_SECONDS else seconds) * 1000)
+
+
+def until(at: str | None, now: str, lang: str) -> str:
+    """Wall clock first, what is left second: `18:30 · 1h42m left`."""
+    return NONE if at is None else text("until", lang, at=clock(at, now), left=left(at, now))
+
+
+def money(amount: wire.Money | None) -> str:
+    """An amount to the cent with its currency."""
+    if amount is None:
+        return NONE
+    try:
+        return f"{Decimal(amount.amount):.2f} {amount.currency}"
+    except InvalidOperation:
+        return f"{amount.amount} {amount.currency}"
+
+
+def memory(mib: int | None) -> str:
+    """A size: whole MiB below one GiB, else GiB with a digit."""
+    if mib is None:
+        return NONE
+    return f"{mib}MiB" if mib < 1024 else f"{mib / 1024:.1f}GiB".replace(".0GiB", "GiB")
+
+
+def number(value: float | int | None) -> str:
+    """A number without a useless fraction; a dash for one that isn't known."""
+    return NONE if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def plain(value: object) -> str:
+    """A value that may be missing."""
+    return NONE if value is None or value == "" else str(value)
+
+
+def percent(value: int | None) -> str:
+    """A share of a hundred; a dash for one that isn't known, never 0."""
+    return NONE if value is None else f"{value}%"
+
+
+def state(name: str, lang: str) -> Cell:
+    """A workload's state in words."""
+    return Cell(word(STATES, name, lang), _STYLES.get(name, ""))
+
+
+def device_state(name: str, lang: str) -> Cell:
+    """A device's state in words."""
+    return Cell(word(DEVICE_STATES, name, lang), _STYLES.get(name, ""))
+
+
+def device(ref: wire.DeviceRef | wire.Device) -> str:
+    """A device: its node and index, the share of it, and whether it is only simulated."""
+    share = f" ({ref.slice})" if isinstance(ref, wire.DeviceRef) and ref.slice else ""
+    return f"{ref.node}/{ref.index}{share}" + (f" {SIMULATED}" if ref.simulated else "")
+
+
+def devices(refs: Iterable[wire.DeviceRef]) -> Cell:
+    """All devices of a workload."""
+    found = list(refs)
+    names = ", ".join(device(ref) for ref in found)
+    return Cell(names or NONE, "magenta" if any(ref.simulated for ref in found) else "")
+
+
+def age(seconds: int | None, lang: str) -> str:
+    """How old a reading is: nothing while it is fresh, a word when it is too old to go by."""
+    if seconds is None or seconds <= FRESH_SECONDS:
+        return ""
+    return text("stale" if seconds > STALE_SECONDS else "ago", lang, span=span(seconds))
+
+
+def _moment(at: str | None) -> datetime | None:
+    """The instant in local time; None for none, and for a text that isn't one."""
+    if at is None:
+        return None
+    try:
+        return datetime.fromisoformat(at).astimezone()
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,254 @@
+"""What the command line itself says, in English and Chinese; sentences about work come from the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hubgov.texts import pick
+
+TEXTS: Mapping[str, tuple[str, str]] = {
+    "about": (
+        "GPU governance: what runs, why something waits, who holds which device until when.",
+        "GPU 治理：什么在运行、为什么在等、谁占用哪张卡到何时。",
+    ),
+    "commands": ("Commands", "命令"),
+    "example": ("Example:", "示例："),
+    "environment": (
+        "HUBGOV_URL and HUBGOV_TOKEN name the service and who asks; without them it is what `hubgov login` kept. "
+        "Exit codes: 0 done, 1 failed, 2 usage, 3 denied, 4 still waiting, 5 service unreachable, "
+        "6 needs approval.",
+        "HUBGOV_URL 与 HUBGOV_TOKEN 指定服务与身份；未设置时使用 hubgov login 保存的登录。"
+        "退出码：0 完成，1 失败，2 用法错误，3 被拒绝，4 仍在等待，5 服务不可达，6 需要审批。",
+    ),
+    "hint": ("hint: {what}", "提示：{what}"),
+    "usage": ("{message}", "用法错误：{message}"),
+    "no_verb": ("there is no command {verb!r}.", "没有命令 {verb!r}。"),
+    "near": (" Did you mean {word!r}?", "是否想用 {word!r}？"),
+    "until": ("{at} · {left} left", "{at} · 剩余 {left}"),
+    "ago": ("{span} ago", "{span} 前"),
+    "stale": ("stale, {span} ago", "已过时，{span} 前"),
+    "none_workloads": (
+        "No workloads here yet. `hubgov queues` shows where work can go.",
+        "还没有任务。用 hubgov queues 查看可用队列。",
+    ),
+    "nothing": ("Nothing here.", "没有内容。"),
+    "more": ("{more} more: --limit {total}", "还有 {more} 个：--limit {total}"),
+    "quota_line": ("Quota of team {team}: {rows}", "团队 {team} 配额：{rows}"),
+    "quota_part": (
+        "{pool} {flavor} {used} of {guaranteed} used, {available} available",
+        "{pool} {flavor} 已用 {used} / {guaranteed}，可用 {available}",
+    ),
+    "quota_borrowed": (" ({borrowed} borrowed)", "（借用 {borrowed}）"),
+    "no_limit": ("no limit", "不限"),
+    "yes": ("yes", "是"),
+    "no": ("no", "否"),
+    "next": ("next: {steps}", "可选：{steps}"),
+    "costs": ("Estimated cost: {cost}", "预计费用：{cost}"),
+    "latest_start": ("Starts at {at} at the latest, unless something changes.", "最迟 {at} 启动，除非情况变化。"),
+    "place": ("Place in line: {position}", "排队位置：{position}"),
+    "still_waiting": ("{id} still waits after {span}: {why}", "{id} 在 {span} 后仍在等待：{why}"),
+    "hint_why": ("hubgov why {id}", "hubgov why {id}"),
+    "cancelled": ("{id}: {state}", "{id}：{state}"),
+    "lost": ("lost: {what}", "丢失：{what}"),
+    "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
+    "held_now": ("Queue {queue} is on hold: {reason}", "队列 {queue} 已暂停：{reason}"),
+    "closed_now": (
+        "Queue {queue} is on hold and closed for new work: {reason}",
+        "队列 {queue} 已暂停且不接受新任务：{reason}",
+    ),
+    "released_now": ("Queue {queue} goes on.", "队列 {queue} 已恢复。"),
+    "drained_now": ("Nothing new starts on {node}; what runs goes on.", "{node} 不再启动新任务，运行中的继续。"),
+    "undrained_now": ("{node} takes work again.", "{node} 重新接受任务。"),
+    "signed_in": ("Signed in as {user} at {url} until {until}.", "已以 {user} 登录 {url}，有效期至 {until}。"),
+    "password": ("Password of {user} at {url}: ", "{url} 上 {user} 的密码："),
+    "for_ever": ("it is revoked", "被撤销"),
+    "policy_fine": ("{file}: no errors", "{file}：没有错误"),
+    "policy_same": (
+        "The file says what is in force (version {version}).",
+        "文件与现行策略一致（版本 {version}）。",
+    ),
+    "policy_no_edits": (
+        "No value differs from version {version}; only the text does.",
+        "与版本 {version} 相比没有值变化，仅文字不同。",
+    ),
+    "policy_head": (
+        "# version {version}, applied {at} by {by}",
+        "# 版本 {version}，{by} 于 {at} 应用",
+    ),
+    "policy_ask": ("Put this in force now? [y/N] ", "现在应用？[y/N] "),
+    "policy_left": ("Nothing was applied.", "未应用。"),
+    "policy_applied": ("Version {version} is in force.", "版本 {version} 已生效。"),
+}
+
+COLUMNS: Mapping[str, tuple[str, str]] = {
+    "id": ("ID", "编号"), "name": ("NAME", "名称"), "state": ("STATE", "状态"), "position": ("POSITION", "位置"),
+    "why": ("WHY", "原因"), "device": ("DEVICE", "设备"), "util": ("UTIL", "利用率"), "mem": ("MEM", "显存"),
+    "stops_at": ("STOPS AT", "停止时间"), "left": ("LEFT", "剩余"), "cost": ("COST", "费用"),
+    "owner": ("OWNER", "所有者"), "team": ("TEAM", "团队"), "project": ("PROJECT", "项目"),
+    "environment": ("ENVIRONMENT", "环境"), "queue": ("QUEUE", "队列"), "kind": ("KIND", "类型"),
+    "gpus": ("GPUS", "GPU 数"), "flavor": ("FLAVOR", "卡型"), "submitted": ("SUBMITTED", "提交时间"),
+    "started": ("STARTED", "开始时间"), "ended": ("ENDED", "结束时间"), "waited": ("WAITED", "等待"),
+    "headline": ("HEADLINE", "说明"), "evictions": ("EVICTIONS", "被收回次数"), "attempt": ("ATTEMPT", "尝试"),
+    "extensions_left": ("EXTENSIONS LEFT", "剩余延长次数"), "latest_start": ("LATEST START", "最迟启动"),
+    "end_reason": ("END REASON", "结束原因"), "exit_code": ("EXIT CODE", "退出码"), "url": ("URL", "地址"),
+    "note": ("NOTE", "备注"), "memory": ("MEMORY", "显存请求"), "entitled": ("WITHIN QUOTA", "配额内"),
+    "pool": ("POOL", "资源池"), "guaranteed": ("GUARANTEED", "保障"), "used": ("USED", "已用"),
+    "borrowed": ("BORROWED", "借用"), "lent": ("LENT", "借出"), "available": ("AVAILABLE", "可用"),
+    "borrow": ("BORROW", "可借上限"), "lend": ("LEND", "可借出"), "window": ("WINDOW", "时段"),
+    "next_change": ("NEXT CHANGE", "下次变化"), "workload": ("WORKLOAD", "任务"), "holder": ("HOLDER", "占用者"),
+    "since": ("SINCE", "自"), "until": ("UNTIL", "至"), "isolation": ("ISOLATION", "隔离"),
+    "reading": ("READING", "读数"), "engine": ("ENGINE", "引擎"), "devices": ("DEVICES", "设备数"),
+    "free": ("FREE", "空闲"), "placement": ("PLACEMENT", "放置"), "kinds": ("KINDS", "类型"),
+    "pools": ("POOLS", "资源池"), "class": ("CLASS", "级别"), "priority": ("PRIORITY", "优先级"),
+    "order": ("ORDER", "次序"), "lease": ("LEASE", "默认时长"), "max_lease": ("MAX LEASE", "最长时长"),
+    "held": ("HELD", "暂停"), "pending": ("WAITING", "排队"), "running": ("RUNNING", "运行"),
+    "code": ("CODE", "代码"), "need": ("NEED", "需要"), "have": ("HAVE", "剩余"), "limit": ("LIMIT", "上限"),
+    "unit": ("UNIT", "单位"), "where": ("WHERE", "范围"), "held_by": ("HELD BY", "占用者"),
+    "frees_at": ("FREES AT", "释放时间"), "outcome": ("OUTCOME", "结论"), "by": ("BY", "延长"),
+    "expires_at": ("NEW END", "新的结束时间"), "requested_by": ("REQUESTED BY", "申请人"),
+    "reason": ("REASON", "理由"), "decided_by": ("DECIDED BY", "审批人"), "at": ("AT", "时间"),
+    "actor": ("ACTOR", "操作者"), "event": ("EVENT", "事件"), "record": ("RECORD", "对象"), "from": ("FROM", "原"),
+    "to": ("TO", "现"), "path": ("PATH", "路径"), "bytes": ("BYTES", "字节"), "saved_at": ("SAVED AT", "保存时间"),
+    "gpu_hours": ("GPU HOURS", "GPU 小时"), "lost": ("LOST", "丢失"), "rule": ("RULE", "规则"),
+}  # fmt: skip
+
+DEVICE_STATES: Mapping[str, tuple[str, str]] = {
+    "free": ("free", "空闲"),
+    "partly": ("partly in use", "部分占用"),
+    "held": ("in use", "占用"),
+    "fenced": ("fenced: its process is not gone", "隔离中：进程未退出"),
+    "sick": ("sick", "故障"),
+    "lost": ("lost", "丢失"),
+    "drained": ("drained", "停止接收"),
+    "unassigned": ("in no pool", "未归属"),
+}
+
+OUTCOMES: Mapping[str, tuple[str, str]] = {
+    "granted": ("can start", "可启动"),
+    "waiting": ("waiting", "排队中"),
+    "refused": ("refused", "已拒绝"),
+    "needs_approval": ("needs approval", "需要审批"),
+}
+
+EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
+    "granted": ("granted", "已批准"),
+    "needs_approval": ("needs approval", "待审批"),
+    "denied": ("denied", "已拒绝"),
+    "lapsed": ("lapsed", "已失效"),
+    "withdrawn": ("withdrawn", "已撤回"),
+}
+
+UNITS: Mapping[str, tuple[str, str]] = {
+    "gpus": ("GPUs", "张 GPU"),
+    "seconds": ("seconds", "秒"),
+    "workloads": ("sessions", "个会话"),
+    "cpus": ("CPUs", "个 CPU"),
+    "mib": ("MiB", "MiB"),
+    "pending": ("waiting requests", "个排队请求"),
+    "times": ("times", "次"),
+    "nodes": ("nodes", "个节点"),
+}
+
+FAILURES: Mapping[str, tuple[str, str]] = {
+    "bad_span": (
+        "{option}: {value!r} is not a duration; write 90s, 30m, 4h, 2d or 1h30m",
+        "{option}：{value!r} 不是时长；请写 90s、30m、4h、2d 或 1h30m",
+    ),
+    "bad_memory": (
+        "{option}: {value!r} is not a memory size; write 512MiB, 80GiB or 1TiB",
+        "{option}：{value!r} 不是显存大小；请写 512MiB、80GiB 或 1TiB",
+    ),
+    "bad_gpus": (
+        "--gpus: {value!r} is not a number of GPUs; write 1, 0.25 or 1,2,4",
+        "--gpus：{value!r} 不是 GPU 数量；请写 1、0.25 或 1,2,4",
+    ),
+    "bad_pair": ("{option}: {value!r} is not of the form name=value", "{option}：{value!r} 不是 名称=值 的形式"),
+    "bad_word": ("{option}: {value!r} is none of {known}", "{option}：{value!r} 不在 {known} 之中"),
+    "bad_number": (
+        "{option}: {value!r} is out of bounds ({least} to {most})",
+        "{option}：{value!r} 超出范围（{least} 到 {most}）",
+    ),
+    "no_password": (
+        "there is no terminal to ask for the password",
+        "没有可用于输入密码的终端",
+    ),
+    "unreachable": ("{url} does not answer: {why}", "{url} 无响应：{why}"),
+    "not_hubgov": (
+        "what answers at {url} is not hubgov (status {status})",
+        "{url} 的应答不是 hubgov（状态码 {status}）",
+    ),
+    "no_service": ("no hubgov service is known here", "不知道 hubgov 服务在哪里"),
+    "no_token": ("not signed in at {url}", "尚未登录 {url}"),
+    "login_readable": (
+        "{file} can be read by others; the token in it is not used",
+        "{file} 可被他人读取，不使用其中的令牌",
+    ),
+    "login_unreadable": ("{message}", "登录文件 {file} 无法读取"),
+    "wrong_password": ("the hub did not accept user and password", "hub 未接受用户名和密码"),
+    "no_access": ("{message}", "hub 未给出 hubgov 的令牌：{message}"),
+    "no_file": ("{file} can't be read: {why}", "无法读取 {file}：{why}"),
+    "not_utf8": (
+        "{file}:{line}: not_utf8: the file is not UTF-8 text",
+        "{file}:{line}: not_utf8: 文件不是 UTF-8 文本",
+    ),
+    "bad_url": ("{message}", "地址无效：{message}"),
+    "bad_name": ("{message}", "名称无效：{message}"),
+    "bad_answer": ("{message}", "服务的应答格式不符：{message}"),
+    "unauthorized": ("{message}", "令牌无效或已过期：{message}"),
+    "not_found": ("{message}", "没有找到：{message}"),
+    "not_allowed": ("{message}", "不允许：{message}"),
+    "not_ended": ("{message}", "尚未结束：{message}"),
+    "ended": ("{message}", "已经结束：{message}"),
+    "policy_moved": ("{message}", "策略已被他人更新：{message}"),
+    "policy_invalid": ("{message}", "策略有错误，未应用：{message}"),
+    "in_use": ("{message}", "仍在使用：{message}"),
+    "too_many": ("{message}", "请求过多：{message}"),
+    "unavailable": ("{message}", "服务暂不可用：{message}"),
+}
+
+HINTS: Mapping[str, tuple[str, str]] = {
+    "bad_span": ("{option} 2h", "{option} 2h"),
+    "bad_memory": ("{option} 20GiB", "{option} 20GiB"),
+    "bad_gpus": ("--gpus 1", "--gpus 1"),
+    "bad_pair": ("{option} net=ib", "{option} net=ib"),
+    "bad_word": ("choose one of them", "请从中选择"),
+    "bad_number": ("{option} {least}", "{option} {least}"),
+    "no_password": ("--password-stdin reads it from stdin", "用 --password-stdin 从标准输入读取"),
+    "unreachable": (
+        "what runs goes on; try again in a moment, or check HUBGOV_URL",
+        "运行中的任务不受影响；稍后重试，或检查 HUBGOV_URL",
+    ),
+    "not_hubgov": ("check HUBGOV_URL", "检查 HUBGOV_URL"),
+    "no_service": (
+        "hubgov login --url URL, or set HUBGOV_URL and HUBGOV_TOKEN",
+        "hubgov login --url URL，或设置 HUBGOV_URL 和 HUBGOV_TOKEN",
+    ),
+    "no_token": ("hubgov login --url {url}, or set HUBGOV_TOKEN", "hubgov login --url {url}，或设置 HUBGOV_TOKEN"),
+    "login_readable": ("chmod 600 {file}, or hubgov login again", "chmod 600 {file}，或重新 hubgov login"),
+    "login_unreadable": ("hubgov login writes it anew", "hubgov login 会重新写入"),
+    "wrong_password": ("try again", "请重试"),
+    "no_access": ("ask an admin of the hub for access to the service", "请 hub 管理员授予访问权限"),
+    "no_file": ("name a file that is there, or - for stdin", "请给出存在的文件，或用 - 表示标准输入"),
+    "not_utf8": ("save it as UTF-8", "请另存为 UTF-8"),
+    "unauthorized": ("hubgov login", "hubgov login"),
+}
+
+
+def text(key: str, lang: str, **facts: object) -> str:
+    """A sentence with its facts."""
+    return fill(TEXTS[key], lang, facts)
+
+
+def fill(pair: tuple[str, str], lang: str, facts: Mapping[str, object]) -> str:
+    """The text of a pair with its facts; one that is missing shows as a dash."""
+    return pick(pair, lang).format_map(_Facts(facts))
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "—"
+
+
+class _Facts(dict[str, object]):
+    def __missing__(self, key: str) -> object:
+        return _Missing()

@@ -1,0 +1,59 @@
+"""A Decision as the command line shows it: the sentence, every number compared, what can be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hubgov import wire
+from hubgov.cli import cells
+from hubgov.cli.cli_texts import OUTCOMES, UNITS
+from hubgov.cli.screen import NONE, Cell, Screen, Table
+from hubgov.texts import word
+
+_COLUMNS = ("code", "need", "have", "limit", "unit", "where", "held_by", "frees_at")
+
+
+def show(screen: Screen, decision: wire.Decision, document: Any) -> None:
+    """Write it. In a pipe: a table of one row, an empty line, the table of what is in the way, next steps."""
+    if screen.json:
+        screen.document(document)
+        return
+    outcome = word(OUTCOMES, decision.outcome, screen.lang)
+    if screen.tty:
+        screen.line(f"{outcome}  {decision.code}  {decision.headline}")
+    else:
+        screen.table(Table(("outcome", "code", "headline"), [(outcome, decision.code, decision.headline)]))
+    if decision.blockers:
+        screen.line("")
+        screen.table(Table(_COLUMNS, [_row(b, decision.evaluated_at, screen.lang) for b in decision.blockers]))
+    for line in _lines(screen, decision):
+        screen.line(line)
+
+
+def _lines(screen: Screen, decision: wire.Decision) -> list[str]:
+    lines = []
+    if decision.position is not None:
+        lines.append(screen.text("place", position=decision.position))
+    if decision.latest_start is not None:
+        at = cells.clock(decision.latest_start, decision.evaluated_at)
+        lines.append(screen.text("latest_start", at=at))
+    if decision.cost is not None:
+        lines.append(screen.text("costs", cost=cells.money(decision.cost)))
+    if decision.next_steps:
+        lines.append(screen.text("next", steps=" · ".join(decision.next_steps)))
+    return lines
+
+
+def _row(b: wire.Blocker, now: str, lang: str) -> list[str | Cell]:
+    holders = ", ".join(f"{h.owner} {h.workload}".removesuffix(" -") for h in b.held_by)
+    places = [b.scope, b.pool, b.flavor, b.node]
+    return [
+        b.code,
+        cells.number(b.need),
+        cells.number(b.have),
+        cells.number(b.limit),
+        word(UNITS, b.unit, lang),
+        " ".join(place for place in places if place) or NONE,
+        holders or NONE,
+        cells.clock(b.frees_at, now or None),
+    ]

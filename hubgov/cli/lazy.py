@@ -1,0 +1,142 @@
+"""Which verbs there are: one row each, from which help is made without loading any of them.
+
+A row's target is `module:function`. Most are functions with typer's annotations that take the `Screen` from their
+context and return the exit code. A `raw` one gets the arguments after the verb as they stand and returns the exit
+code: for verbs with a parser of their own. A verb of two words belongs to the group of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_W, _I, _P = "hubgov.cli.verbs.workloads:", "hubgov.cli.verbs.inventory:", "hubgov.cli.verbs.policy:"
+_O, _L = "hubgov.cli.verbs.operations:", "hubgov.cli.local."
+
+
+class Verb(NamedTuple):
+    """A verb: where its function is, what it does in English and Chinese, and how it is used."""
+
+    target: str
+    help: tuple[str, str]
+    example: str
+    raw: bool = False
+
+
+VERBS: Mapping[str, Verb] = {
+    "list": Verb(
+        _W + "list_workloads",
+        ("List workloads, newest first.", "列出任务，最新的在前。"),
+        "hubgov list --state running --columns id,owner,left",
+    ),
+    "show": Verb(
+        _W + "show",
+        ("Show one workload; --wait until it runs or is over.", "显示一个任务；--wait 等到它运行或结束。"),
+        "hubgov show nb-7 --wait 10m",
+    ),
+    "why": Verb(
+        _W + "why",
+        (
+            "Why it waits: the numbers compared, who holds what, until when.",
+            "为什么在等：比较的数字、占用者、到何时。",
+        ),
+        "hubgov why nb-7",
+    ),
+    "plan": Verb(
+        "hubgov.cli.verbs.planning:plan",
+        ("What would happen to a request now; nothing is submitted.", "试算一个请求的结果，不会提交。"),
+        "hubgov plan --queue experiment --gpus 1 --lease 4h",
+    ),
+    "extend": Verb(
+        _W + "extend",
+        ("Ask for more time.", "申请延长时间。"),
+        'hubgov extend nb-7 --by 2h --reason "evaluation still runs"',
+    ),
+    "cancel": Verb(_W + "cancel", ("Stop a workload.", "停止一个任务。"), "hubgov cancel nb-7 --reason done"),
+    "receipt": Verb(
+        _W + "receipt",
+        ("What was saved, lost, used and charged by one that is over.", "已结束任务的保存、丢失、用量与费用。"),
+        "hubgov receipt nb-7",
+    ),
+    "extensions": Verb(
+        _W + "extensions",
+        ("Requests for more time of live workloads.", "进行中任务的延长申请。"),
+        "hubgov extensions",
+    ),
+    "quota": Verb(
+        _I + "quota",
+        ("Quota and use, by team, pool and card type.", "按团队、资源池和卡型列出配额与用量。"),
+        "hubgov quota --team vision",
+    ),
+    "devices": Verb(
+        _I + "devices",
+        ("Every device: whose it is, who holds it, until when.", "所有设备：归属、占用者、到何时。"),
+        "hubgov devices",
+    ),
+    "pools": Verb(
+        _I + "pools", ("Pools, to whom they belong, what is free.", "资源池、归属与空闲。"), "hubgov pools"
+    ),
+    "queues": Verb(
+        _I + "queues",
+        ("Queues, their limits, how many wait and run.", "队列、限额、排队与运行数。"),
+        "hubgov queues",
+    ),
+    "audit": Verb(
+        _O + "audit",
+        ("Who did what and why.", "谁做了什么、为什么。"),
+        "hubgov audit --workload nb-7",
+    ),
+    "policy check": Verb(
+        _P + "check",
+        ("Check a policy file; needs no service.", "检查策略文件，不需要服务。"),
+        "hubgov policy check policy.yaml",
+    ),
+    "policy diff": Verb(
+        _P + "diff",
+        ("What a file would change of the policy in force.", "文件与现行策略的差异。"),
+        "hubgov policy diff policy.yaml",
+    ),
+    "policy apply": Verb(
+        _P + "apply",
+        ("Put a policy file in force, all of it or nothing.", "应用策略文件，全部生效或全不生效。"),
+        "hubgov policy apply policy.yaml --yes",
+    ),
+    "policy show": Verb(
+        _P + "show",
+        ("The policy in force, as it was written.", "现行策略原文。"),
+        "hubgov policy show > policy.yaml",
+    ),
+    "hold": Verb(
+        _O + "hold",
+        ("Let nothing of a queue start any more.", "暂停队列，不再启动其中的任务。"),
+        'hubgov hold train --reason "storage is being repaired"',
+    ),
+    "release": Verb(_O + "release", ("Let a held queue go on.", "恢复已暂停的队列。"), "hubgov release train"),
+    "drain": Verb(
+        _O + "drain",
+        ("Let nothing new start on a node; what runs goes on.", "节点不再接受新任务，运行中的继续。"),
+        "hubgov drain gpu-a --reason maintenance",
+    ),
+    "undrain": Verb(_O + "undrain", ("Let a node take work again.", "节点重新接受任务。"), "hubgov undrain gpu-a"),
+    "login": Verb(
+        "hubgov.cli.verbs.signin:login",
+        ("Get a token from the hub and keep it for later calls.", "向 hub 取得令牌并保存，供以后使用。"),
+        "hubgov login --url https://hub.example/services/hubgov --user ann",
+    ),
+    "demo": Verb(
+        _L + "demo:run",
+        ("JupyterHub with hubgov on this machine, in one command.", "在本机一条命令启动带 hubgov 的 JupyterHub。"),
+        "hubgov demo --lang zh",
+        raw=True,
+    ),
+    "service": Verb(
+        _L + "service:run",
+        ("Run the service; JupyterHub starts it.", "运行服务；由 JupyterHub 启动。"),
+        "hubgov service --help-all",
+        raw=True,
+    ),
+}
+
+GROUPS: Mapping[str, tuple[str, str]] = {
+    "policy": ("Check, compare, apply and show the policy.", "检查、比较、应用和显示策略。"),
+}

@@ -1,0 +1,33 @@
+"""`hubgov policy check`: what is wrong with a policy file, without a service."""
+
+from __future__ import annotations
+
+from hubgov.cli.files import read_text
+from hubgov.cli.screen import Screen
+from hubgov.policy import Problem, load
+
+
+def check(path: str, as_json: bool, *, screen: Screen | None = None) -> int:
+    """Print every problem as `FILE:LINE: CODE: message; …`, warnings too. 1 when one is an error, else 0."""
+    screen = screen or Screen()
+    text = read_text(path)
+    loaded = load(text, name="stdin" if path == "-" else path)
+    if as_json:
+        screen.document({"ok": loaded.policy is not None, "problems": [_document(p) for p in loaded.problems]})
+    else:
+        for problem in loaded.problems:
+            screen.line(str(problem))
+        if loaded.policy is not None:
+            screen.done(screen.text("policy_fine", file=path))
+    return 0 if loaded.policy is not None else 1
+
+
+def _document(problem: Problem) -> dict[str, object]:
+    """As POST /policy/check answers it."""
+    return {
+        "line": problem.line,
+        "path": problem.path,
+        "code": problem.code,
+        "severity": problem.severity,
+        "text": str(problem),
+    }

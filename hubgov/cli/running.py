@@ -1,0 +1,117 @@
+"""One call of the program: find the verb, run it, turn what went wrong into one line, a hint and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from hubgov import texts
+from hubgov.cli.cli_texts import FAILURES, HINTS, fill
+from hubgov.cli.lazy import VERBS
+from hubgov.cli.screen import Screen, never_fail
+from hubgov.errors import HubgovError, NotAllowed, Unavailable
+
+DONE, FAILED, USAGE, DENIED, WAITING, UNREACHABLE, APPROVAL = range(7)
+INTERRUPTED = 130
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of `hubgov ARGUMENTS`."""
+    never_fail(sys.stdout)
+    never_fail(sys.stderr)
+    if arguments and arguments[0] in VERBS and VERBS[arguments[0]].raw:
+        module, _, function = VERBS[arguments[0]].target.partition(":")
+        return int(getattr(importlib.import_module(module), function)(list(arguments[1:])))
+    screen = Screen()
+    screen.lang = _asked_language(arguments) or screen.lang
+    try:
+        return _typed(arguments, screen)
+    except HubgovError as error:
+        return fail(error, screen)
+    except BrokenPipeError:
+        # Who read has read enough. What is buffered can go nowhere, at the end of the process neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+
+
+def _typed(arguments: Sequence[str], screen: Screen) -> int:
+    import typer
+
+    from hubgov.cli.commands import root
+
+    try:
+        code = root(screen.lang).main(list(arguments), "hubgov", standalone_mode=False, obj=screen)
+        return code if isinstance(code, int) else DONE
+    except typer.Abort:
+        return INTERRUPTED
+    except typer.TyperException as error:
+        screen.complain(screen.text("usage", message=error.format_message()), _help_of(error))
+        return USAGE
+
+
+def _help_of(error: Exception) -> str:
+    ctx = getattr(error, "ctx", None)
+    return f"{ctx.command_path} --help" if ctx is not None else "hubgov --help"
+
+
+def _asked_language(arguments: Sequence[str]) -> str | None:
+    """The language that `--lang` asks for, before anything else is read: for help, and for what is wrong."""
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return None
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        given = following if argument == "--lang" else argument.removeprefix("--lang=")
+        if argument.startswith("--lang") and given in texts.LANGUAGES:
+            return given
+    return None
+
+
+def fail(error: HubgovError, screen: Screen) -> int:
+    """Say what went wrong, in words and (for programs) as the error document, and give the exit code."""
+    from hubgov.cli.options import Usage
+
+    message = _said(FAILURES, error, screen) or error.message
+    hint = _said(HINTS, error, screen) or error.hint
+    if screen.json:
+        document = dict(error.details) if error.details else {}
+        about = {"code": error.code, "message": message, "details": document, "hint": hint}
+        screen.document(approval_of(error) or {"error": about})
+    screen.complain(message, hint)
+    for problem in error.details.get("problems", ()) if error.code == "policy_invalid" else ():
+        screen.complain(str(problem))
+    if isinstance(error, Usage):
+        return USAGE
+    return _exit_code(error)
+
+
+def approval_of(error: HubgovError) -> object:
+    """The extension's own document, when it waits for somebody's yes: that is an answer, not an error."""
+    extension = getattr(error, "extension", None)
+    if extension is None:
+        return None
+    from hubgov import wire
+
+    return wire.to_json(extension)
+
+
+def _exit_code(error: HubgovError) -> int:
+    from hubgov.client.failures import NeedsApproval, PolicyDenied
+
+    match error:
+        case PolicyDenied() | NotAllowed():
+            return DENIED
+        case NeedsApproval():
+            return APPROVAL
+        case Unavailable():
+            return UNREACHABLE
+        case _:
+            return FAILED
+
+
+def _said(table: Mapping[str, tuple[str, str]], error: HubgovError, screen: Screen) -> str:
+    """The table's text for an error of the program's own, in the reader's language; empty for one it hasn't got."""
+    if error.code not in table:
+        return ""
+    return fill(table[error.code], screen.lang, {**error.details, "message": error.message})

@@ -1,0 +1,142 @@
+"""What is there: quota, devices, pools, queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from hubgov import wire
+from hubgov.cli import cells, options
+from hubgov.cli.running import DONE
+from hubgov.cli.screen import NONE, Cell, Screen, Table
+from hubgov.client import Client
+
+
+def _shown(screen: Screen, client: Client, columns: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> int:
+    if screen.json:
+        screen.document(client.document)
+        return DONE
+    screen.table(Table(columns, rows))
+    if not rows:
+        screen.remark(screen.text("nothing"))
+    return DONE
+
+
+def quota(
+    ctx: typer.Context,
+    team: Annotated[str | None, typer.Option("--team", help="Of this team.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="In this pool.")] = None,
+) -> int:
+    """Quota and use, one's own teams first."""
+    screen = options.screen_of(ctx)
+    client = options.client_of(ctx)
+    endless = screen.text("no_limit")
+    rows = [
+        (
+            q.team,
+            cells.plain(q.project),
+            q.pool,
+            cells.plain(q.flavor),
+            cells.number(q.guaranteed),
+            cells.number(q.used),
+            cells.number(q.borrowed),
+            cells.number(q.lent),
+            cells.number(q.available),
+            endless if q.borrow is None else cells.number(q.borrow),
+            endless if q.lend is None else cells.number(q.lend),
+            cells.plain(q.window),
+            cells.clock(q.next_change),
+        )
+        for q in client.quotas(team=team, pool=pool)
+    ]
+    columns = (
+        "team", "project", "pool", "flavor", "guaranteed", "used", "borrowed", "lent", "available", "borrow",
+        "lend", "window", "next_change",
+    )  # fmt: skip
+    return _shown(screen, client, columns, rows)
+
+
+def devices(ctx: typer.Context) -> int:
+    """Every device: whose it is, who holds it since when and until when, what it is seen to do."""
+    screen = options.screen_of(ctx)
+    client = options.client_of(ctx)
+    columns = (
+        "device", "pool", "flavor", "state", "team", "project", "environment", "owner", "workload", "since",
+        "until", "util", "mem", "reading", "isolation",
+    )  # fmt: skip
+    return _shown(screen, client, columns, [_device(d, screen.lang) for d in client.devices()])
+
+
+def _device(d: wire.Device, lang: str) -> list[str | Cell]:
+    notes = [d.unknown_because or "", cells.age(d.age_seconds, lang)]
+    return [
+        Cell(cells.device(d), "magenta" if d.simulated else ""),
+        cells.plain(d.pool),
+        cells.plain(d.flavor),
+        cells.device_state(d.state, lang),
+        cells.plain(d.team),
+        cells.plain(d.project),
+        cells.plain(d.environment),
+        cells.plain(d.owner),
+        cells.plain(d.workload),
+        cells.clock(d.since),
+        cells.clock(d.until),
+        cells.percent(d.utilisation),
+        cells.memory(d.used_mib),
+        "; ".join(note for note in notes if note) or NONE,
+        d.isolation,
+    ]
+
+
+def pools(ctx: typer.Context) -> int:
+    """Pools with their ownership, and how many of their devices are free."""
+    screen = options.screen_of(ctx)
+    client = options.client_of(ctx)
+    rows: list[Any] = [
+        (
+            Cell(f"{p.name} {cells.SIMULATED}", "magenta") if p.simulated else p.name,
+            p.engine,
+            str(p.devices),
+            str(p.free),
+            cells.plain(p.team),
+            cells.plain(p.project),
+            cells.plain(p.environment),
+            cells.plain(p.owner),
+            p.placement,
+            p.isolation,
+        )
+        for p in client.pools()
+    ]
+    columns = (
+        "pool", "engine", "devices", "free", "team", "project", "environment", "owner", "placement", "isolation",
+    )  # fmt: skip
+    return _shown(screen, client, columns, rows)
+
+
+def queues(ctx: typer.Context) -> int:
+    """Queues with their limits, and how many wait and run."""
+    screen = options.screen_of(ctx)
+    client = options.client_of(ctx)
+    endless = screen.text("no_limit")
+    rows: list[Any] = [
+        (
+            q.name,
+            ", ".join(q.kinds),
+            ", ".join(q.pools),
+            q.class_,
+            str(q.priority),
+            q.order,
+            endless if q.lease_default_seconds is None else cells.span(q.lease_default_seconds),
+            endless if q.lease_max_seconds is None else cells.span(q.lease_max_seconds),
+            Cell(screen.text("yes"), "yellow") if q.held else screen.text("no"),
+            str(q.pending),
+            str(q.running),
+        )
+        for q in client.queues()
+    ]
+    columns = (
+        "queue", "kinds", "pools", "class", "priority", "order", "lease", "max_lease", "held", "pending", "running",
+    )  # fmt: skip
+    return _shown(screen, client, columns, rows)

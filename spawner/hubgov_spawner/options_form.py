@@ -1,0 +1,240 @@
+"""The spawn form: plain HTML that works without scripts, with every name in it escaped.
+
+Profiles are radio cards with what is free, how long one waits and what it costs; the time is a row of radio
+buttons. What a choice comes to is written out beside them, for each pair of profile and time, and shown by
+the style sheet alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from hubgov import errors
+from hubgov.wire import format_span
+from hubgov_spawner import options, page_texts, refusals
+from hubgov_spawner.client import ServiceError
+from hubgov_spawner.page_texts import clock, money, number, say
+
+SHOWN_REFUSED = 3
+"""How many profiles that aren't possible are shown, each with its rule."""
+FORM_SECONDS = 3.0
+
+_STYLE = """
+.hubgov-card { display: block; border: 1px solid var(--bs-border-color); border-radius: .5rem;
+  padding: .5rem .75rem; margin-bottom: .5rem; }
+.hubgov-card:has(input:checked) { border-color: var(--bs-primary); box-shadow: inset 3px 0 0 var(--bs-primary); }
+.hubgov-card small { display: block; color: var(--bs-secondary-color); margin-left: 1.4rem; }
+.hubgov-card.off { opacity: .75; }
+.hubgov-simulated {
+  background: repeating-linear-gradient(45deg, transparent 0 8px, rgba(128, 128, 128, .25) 8px 16px);
+  border: 1px dashed currentColor; border-radius: .25rem; padding: .1rem .5rem; }
+.hubgov-times label { margin-right: 1rem; }
+.hubgov-times input[type=text] { width: 5rem; display: inline-block; }
+"""
+
+
+async def options_form(spawner: Any) -> str:
+    """The form for this spawner's user, filled in as he chose last."""
+    lang = page_texts.language(spawner.handler)
+    groups = [group.name for group in spawner.user.groups]
+    client = spawner.hubgov_client(lang)
+    try:
+        found = await client.spawn_options(spawner.user.name, groups, spawner.name, within=FORM_SECONDS)
+    except ServiceError as error:
+        spawner.log.warning("Form of %s: the governing service: %s", spawner.user.name, error)
+        return notice(say("form_offline", lang))
+    return form(found, lang)
+
+
+def options_from_form(form_data: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The options of a submitted form; SpawnException when they can't be read."""
+    try:
+        return options.from_form(form_data)
+    except errors.Invalid as error:
+        raise refusals.invalid(error.message, error.hint) from error
+
+
+def notice(text: str) -> str:
+    """The form's place when there is nothing to choose."""
+    return str(Markup('<p class="alert alert-warning" role="status">{}</p>').format(text))
+
+
+def form(found: Mapping[str, Any], lang: str) -> str:
+    """The form of an answer of GET /spawn-options."""
+    profiles, projects = found.get("profiles", ()), found.get("projects", ())
+    if not profiles or not projects:
+        return notice(say("empty", lang))
+    possible = [p for p in profiles if p["decision"]["outcome"] != "refused"]
+    refused = [p for p in profiles if p["decision"]["outcome"] == "refused"]
+    last = found.get("last") or {}
+    names = [p["name"] for p in possible]
+    chosen = last["profile"] if last.get("profile") in names else (names[0] if names else None)
+    cards = [_card(found, profile, profile["name"] == chosen, lang) for profile in possible]
+    cards += [_card(found, profile, False, lang) for profile in refused[:SHOWN_REFUSED]]
+    hidden = len(refused) - SHOWN_REFUSED
+    parts = [
+        Markup("<style>{}{}</style>").format(Markup(_STYLE), _rules(possible)),
+        _simulated(lang) if found.get("simulated") else Markup(),
+        _group(say("profile", lang), Markup().join(cards)),
+        Markup("<p>{}</p>").format(say("more_refused", lang, n=hidden)) if hidden > 0 else Markup(),
+        _group(say("time", lang), _times(possible, chosen, last, lang)),
+        _projects(projects, last.get("project"), lang),
+        _panel(found, possible, lang),
+    ]
+    return str(Markup('<div class="hubgov-form" lang="{}">{}</div>').format(lang, Markup().join(parts)))
+
+
+def _group(title: str, content: Markup) -> Markup:
+    whole = Markup('<fieldset class="mb-3"><legend class="fs-5">{}</legend>{}</fieldset>')
+    return whole.format(title, content)
+
+
+def _simulated(lang: str) -> Markup:
+    text = Markup('<p><strong class="hubgov-simulated">{}</strong> {}</p>')
+    return text.format(say("simulated", lang), say("simulated_why", lang))
+
+
+# --- profiles ------------------------------------------------------------------------------------------
+
+
+def _card(found: Mapping[str, Any], profile: Mapping[str, Any], chosen: bool, lang: str) -> Markup:
+    """A profile to choose, or one that isn't possible with the rule that says so."""
+    refused = profile["decision"]["outcome"] == "refused"
+    facts = [_devices(profile, lang)]
+    if profile.get("total"):
+        facts.append(say("free", lang, free=profile["free"], total=profile["total"]))
+    facts.append(_wait(found, profile["decision"], lang))
+    if profile.get("price_per_hour"):
+        price = money(profile["price_per_hour"], float(profile["gpus"]))
+        facts.append(say("per_hour", lang, price=price))
+    if profile.get("lease_max_seconds"):
+        facts.append(say("at_most", lang, span=format_span(profile["lease_max_seconds"] * 1000)))
+    why = profile["decision"]["headline"] if profile["decision"]["outcome"] != "granted" else ""
+    card = Markup(
+        '<label class="hubgov-card{}"><input type="radio" name="profile" value="{}"{} required> '
+        "<strong>{}</strong><small>{}</small>{}</label>"
+    )
+    return card.format(
+        " off" if refused else "",
+        profile["name"],
+        Markup(" disabled") if refused else Markup(" checked") if chosen else Markup(),
+        profile["title"],
+        " · ".join(facts),
+        Markup("<small>{}</small>").format(why) if why else Markup(),
+    )
+
+
+def _devices(profile: Mapping[str, Any], lang: str) -> str:
+    if not profile["gpus"]:
+        return say("no_gpu", lang)
+    flavor = profile.get("flavor") or ", ".join(profile.get("flavors") or ()) or say("any_card", lang)
+    text = say("cards", lang, gpus=number(profile["gpus"]), flavor=flavor)
+    mib = profile.get("memory_mib")
+    if mib:
+        size = f"{mib // 1024} GiB" if mib % 1024 == 0 else f"{mib} MiB"
+        text += " · " + say("memory", lang, size=size)
+    return text
+
+
+def _wait(found: Mapping[str, Any], decision: Mapping[str, Any], lang: str) -> str:
+    if decision["outcome"] == "granted":
+        return say("starts_now", lang)
+    if decision["outcome"] == "refused":
+        return say("not_possible", lang)
+    if decision.get("latest_start"):
+        at = clock(decision["latest_start"], found.get("timezone") or "UTC", now=found.get("now"))
+        return say("waits_until", lang, at=at)
+    return say("waits", lang)
+
+
+# --- time and project ----------------------------------------------------------------------------------
+
+
+def _hours(profiles: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The times on offer: no longer than the longest that a profile may have."""
+    limits = [p.get("lease_max_seconds") for p in profiles]
+    longest = max((limit for limit in limits if limit), default=0)
+    return [h for h in options.HOURS if None in limits or h * 3600 <= longest]
+
+
+def _times(profiles: Sequence[Mapping[str, Any]], chosen: str | None, last: Mapping[str, Any], lang: str) -> Markup:
+    hours = _hours(profiles)
+    profile = next((p for p in profiles if p["name"] == chosen), None)
+    seconds = last.get("lease_seconds") or (profile.get("lease_default_seconds") if profile else None) or 3600
+    if profile and profile.get("lease_max_seconds"):
+        seconds = min(seconds, profile["lease_max_seconds"])
+    custom = seconds not in [h * 3600 for h in hours]
+    button = Markup('<label><input type="radio" name="hours" value="{}"{}> {}</label>')
+    checked = Markup(" checked")
+    parts = [button.format(h, checked if seconds == h * 3600 else Markup(), say("hours", lang, n=h)) for h in hours]
+    parts.append(button.format("custom", checked if custom else Markup(), say("custom", lang)))
+    minutes = Markup(
+        '<label><input type="text" name="minutes" inputmode="numeric" pattern="[0-9]*" maxlength="6" '
+        'class="form-control form-control-sm" value="{}"> {}</label>'
+    )
+    parts.append(minutes.format(seconds // 60 if custom else "", say("minutes", lang)))
+    return Markup('<div class="hubgov-times">{}</div>').format(Markup().join(parts))
+
+
+def _projects(projects: Sequence[Mapping[str, Any]], last: str | None, lang: str) -> Markup:
+    if len(projects) == 1:
+        return Markup('<input type="hidden" name="project" value="{}">').format(projects[0]["name"])
+    choice = Markup('<option value="{0}"{1}>{0} ({2})</option>')
+    choices = [
+        choice.format(p["name"], Markup(" selected") if p["name"] == last else Markup(), p["team"])
+        for p in projects
+    ]
+    field = Markup('<select name="project" aria-label="{}" class="form-select w-auto">{}</select>')
+    return _group(say("project", lang), field.format(say("project", lang), Markup().join(choices)))
+
+
+# --- what it comes to ----------------------------------------------------------------------------------
+
+
+def _panel(found: Mapping[str, Any], profiles: Sequence[Mapping[str, Any]], lang: str) -> Markup:
+    """What each choice comes to, and what of the quota is used."""
+    lines = []
+    for index, profile in enumerate(profiles):
+        for hours in _hours(profiles):
+            line = Markup('<p data-sum="{}-{}">{}</p>')
+            lines.append(line.format(index, hours, _sum(profile, hours, lang)))
+        rate = money(profile.get("price_per_hour"), float(profile["gpus"]))
+        text = f"{profile['title']}: {say('per_hour', lang, price=rate)}"
+        lines.append(Markup('<p data-sum="{}-custom">{}</p>').format(index, text))
+        if profile.get("own"):
+            own = say("you", lang, own=profile["own"])
+            lines.append(Markup('<p data-sum="{}">{}</p>').format(index, own))
+    quota = [_quota(row, lang) for row in found.get("quota", ())]
+    panel = Markup('<aside class="alert alert-secondary hubgov-sums"><h2 class="fs-6">{}</h2>{}{}</aside>')
+    return panel.format(say("this_request", lang), Markup().join(lines), Markup().join(quota))
+
+
+def _sum(profile: Mapping[str, Any], hours: int, lang: str) -> str:
+    longest = profile.get("lease_max_seconds")
+    if longest and hours * 3600 > longest:
+        span = format_span(longest * 1000)
+        return f"{profile['title']}: {say('too_long', lang, span=span, queue=profile['queue'])}"
+    gpus = float(profile["gpus"])
+    facts = {"gpus": number(gpus), "span": say("hours", lang, n=hours), "total": number(gpus * hours)}
+    return f"{profile['title']}: {say('sum', lang, **facts)}, {money(profile.get('price_per_hour'), gpus * hours)}"
+
+
+def _quota(row: Mapping[str, Any], lang: str) -> Markup:
+    names = ("team", "guaranteed", "used", "borrowed", "flavor")
+    return Markup("<p>{}</p>").format(say("team_quota", lang, **{name: row.get(name) for name in names}))
+
+
+def _rules(profiles: Sequence[Mapping[str, Any]]) -> Markup:
+    """Style rules that show the line of the chosen profile and time only; without :has() all are shown."""
+    rules = [".hubgov-sums [data-sum] { display: none; }"]
+    for index in range(len(profiles)):
+        # The place among the enabled radio buttons, not the name: a name may hold anything.
+        picked = f".hubgov-form:has(.hubgov-card:nth-of-type({index + 1}) input:checked)"
+        rules.append(f'{picked} [data-sum="{index}"] {{ display: block; }}')
+        for time in (*_hours(profiles), "custom"):
+            timed = f'{picked}:has(input[name=hours][value="{time}"]:checked)'
+            rules.append(f'{timed} [data-sum="{index}-{time}"] {{ display: block; }}')
+    return Markup("@supports selector(:has(*)) {{ {} }}").format(Markup("\n".join(rules)))

@@ -1,0 +1,220 @@
+"""The words of the hub's own pages and of a spawn's progress, in English and Chinese.
+
+Sentences about decisions aren't here: they come rendered from the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hubgov import texts
+
+COOKIE = "hubgov_lang"
+
+PAGE: Mapping[str, tuple[str, str]] = {
+    # every page
+    "home": ("Home", "主页"),
+    "token": ("Token", "令牌"),
+    "admin": ("Admin", "管理"),
+    "services": ("Services", "服务"),
+    "login": ("Login", "登录"),
+    "logout": ("Logout", "退出"),
+    "other_language": ("中文", "English"),
+    "simulated": ("SIMULATED", "模拟"),
+    "simulated_why": ("No card is behind these numbers.", "以下数据并非真实显卡。"),
+    # progress and its page
+    "requested": ("Server requested", "已提交请求"),
+    "queue_place": (
+        "Place {position} in queue {queue}. {headline}",
+        "在队列 {queue} 中排第 {position} 位。{headline}",
+    ),
+    "latest_start": ("Starts at the latest {at}.", "最迟 {at} 开始。"),
+    "granted": (
+        "Granted: {gpus} × {flavor}. The server is starting.",
+        "已获准：{flavor} × {gpus}。服务器正在启动。",
+    ),
+    "granted_cpu": ("Granted. The server is starting.", "已获准。服务器正在启动。"),
+    "last_stopping": (
+        "The last session is still stopping; this one follows by itself.",
+        "上一个会话仍在停止，本次随后自动开始。",
+    ),
+    "starting_title": ("Your server is starting", "服务器正在启动"),
+    "starting_kept": (
+        "You are redirected when it is ready. If it has to wait longer, this page leads to the waiting page; "
+        "your place is kept.",
+        "就绪后自动跳转。若需等待更久，将转到排队页面，排队位置会保留。",
+    ),
+    "log": ("Event log", "事件记录"),
+    "cancel": ("Cancel", "取消"),
+    "cancelling": ("Cancelling", "正在取消"),
+    "cancelled": ("Cancelled.", "已取消。"),
+    "not_cancelled": ("Not cancelled: ", "未取消："),
+    "offline": (
+        "Connection lost. Your place is kept on the server; this page retries by itself.",
+        "连接中断。排队位置保留在服务器端，本页会自动重试。",
+    ),
+    # why a spawn ended
+    "in_queue": (
+        "You are in the queue. The server starts by itself when it is your turn; you may close this page.",
+        "正在排队。轮到时服务器会自动启动，可以关闭本页。",
+    ),
+    "waiting_page": ("Waiting page", "排队页面"),
+    "refused_next": ("You can: {steps}.", "可选操作：{steps}。"),
+    "away": (
+        "The service that grants GPUs does not answer, so nothing was started. Running servers go on. "
+        "Try again in a minute.",
+        "GPU 配额服务没有响应，未启动任何内容。运行中的服务器不受影响。请一分钟后重试。",
+    ),
+    "still_stopping": (
+        "The last session of this server is still stopping. Its devices are free in a minute; start again then.",
+        "该服务器的上一个会话仍在停止，设备将在一分钟内释放，之后可重新启动。",
+    ),
+    "over_meanwhile": ("This request is over. {headline}", "该请求已结束。{headline}"),
+    "too_slow": (
+        "The server did not start within {seconds} s. Nothing was charged.",
+        "服务器未能在 {seconds} 秒内启动，不计费。",
+    ),
+    "open_ticket": (
+        "This server waits in the queue as {id}. Cancel that first, then rename.",
+        "该服务器正在排队（{id}）。请先取消排队再改名。",
+    ),
+    # the form
+    "form_title": ("Server options", "服务器选项"),
+    "start": ("Start", "启动"),
+    "for_user": ("For {user}", "用户 {user}"),
+    "profile": ("Profile", "配置"),
+    "time": ("Time", "时长"),
+    "project": ("Project", "项目"),
+    "hours": ("{n} h", "{n} 小时"),
+    "custom": ("Other", "其他"),
+    "minutes": ("minutes", "分钟"),
+    "at_most": ("at most {span}", "最长 {span}"),
+    "cards": ("{gpus} × {flavor}", "{flavor} × {gpus}"),
+    "any_card": ("any card", "任意卡型"),
+    "no_gpu": ("no GPU", "无 GPU"),
+    "memory": ("{size} GPU memory", "{size} 显存"),
+    "free": ("free now {free}/{total}", "空闲 {free}/{total}"),
+    "starts_now": ("starts now", "可立即启动"),
+    "waits": ("waits", "需排队"),
+    "waits_until": ("waits, at the latest until {at}", "需排队，最迟 {at}"),
+    "per_hour": ("{price} per hour", "每小时 {price}"),
+    "not_possible": ("not possible", "不可用"),
+    "this_request": ("This request", "本次请求"),
+    "sum": ("{gpus} GPU × {span} = {total} GPU-h", "{gpus} 张 GPU × {span} = {total} GPU 小时"),
+    "too_long": ("more than the {span} that queue {queue} allows", "超过队列 {queue} 允许的 {span}"),
+    "you": ("You: {own}", "本人：{own}"),
+    "team_quota": (
+        "Team {team}: {used} of {guaranteed} guaranteed, {borrowed} borrowed ({flavor})",
+        "团队 {team}：保障 {guaranteed}，已用 {used}，借用 {borrowed}（{flavor}）",
+    ),
+    "more_refused": ("{n} more are not possible for you.", "另有 {n} 个配置不可用。"),
+    "empty": (
+        "No GPU queue is assigned to you yet. Ask the lead of your team to add you to a project.",
+        "尚未为你分配 GPU 队列。可联系团队负责人将你加入项目。",
+    ),
+    "form_offline": (
+        "Availability is unknown: the service that grants GPUs does not answer. Running servers go on. "
+        "Load this page again in a minute.",
+        "无法获知空闲情况：GPU 配额服务没有响应。运行中的服务器不受影响。请一分钟后重新加载。",
+    ),
+    # the page of a server that isn't running, and the receipt
+    "queue_title": ("You are in the queue", "正在排队"),
+    "failed_title": ("The server was not started", "服务器未启动"),
+    "stopped_title": ("The server is not running", "服务器未运行"),
+    "stopped_named": ("Server {server}", "服务器 {server}"),
+    "try_again": ("Try again", "重试"),
+    "start_server": ("Start a new session", "启动新会话"),
+    "restarts": ("It is started again by itself in a moment.", "稍后将自动重新启动。"),
+    "ended_title": ("Session ended {at} — {reason}", "会话已于 {at} 结束——{reason}"),
+    "limit_detail": (" ({span}, queue {queue})", "（{span}，队列 {queue}）"),
+    "saved": ("Saved documents", "已保存的文档"),
+    "saved_at": ("saved {at}", "{at} 已保存"),
+    "not_saved": ("not saved: {error}", "未保存：{error}"),
+    "none_saved": ("No open documents were reported.", "没有报告打开的文档。"),
+    "lost": ("Lost", "未保存"),
+    "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
+    "files_kept": ("Files in your home are kept.", "主目录中的文件会保留。"),
+    "returned": ("GPU returned", "GPU 归还"),
+    "not_returned": ("not yet: a process is still on it", "尚未归还：仍有进程占用"),
+    "used": ("Used", "用时"),
+    "gpu_hours": ("{hours} GPU-h", "{hours} GPU 小时"),
+    "cost": ("Cost", "费用"),
+    "exit": ("Exit code {code}", "退出码 {code}"),
+    "resume": ("Resume", "继续"),
+    "resume_note": (
+        "Same request; the saved documents open again. Variables do not come back.",
+        "使用相同的请求并重新打开已保存的文档，变量不会恢复。",
+    ),
+    "no_receipt": ("What the last session saved can't be shown right now.", "暂时无法显示上次会话的保存情况。"),
+    # home
+    "my_server": ("My server", "我的服务器"),
+    "open_server": ("Open my server", "打开我的服务器"),
+    "start_my_server": ("Start my server", "启动我的服务器"),
+    "stop_my_server": ("Stop my server", "停止我的服务器"),
+    "my_sessions": ("Sessions, queue and quota", "会话、排队与配额"),
+    "named_servers": ("Named servers", "命名服务器"),
+    "server_name": ("Name", "名称"),
+    "last_activity": ("Last activity", "最近活动"),
+    "actions": ("Actions", "操作"),
+    "add_server": ("Add a server", "新增服务器"),
+    "new_name": ("name of the new server", "新服务器名称"),
+    "stop": ("stop", "停止"),
+    "start_named": ("start", "启动"),
+    "delete": ("delete", "删除"),
+    "never": ("Never", "从未"),
+    # a server that stops
+    "stopping_title": ("Your server is stopping", "服务器正在停止"),
+    "stopping_then": ("You can start it again when it has stopped.", "停止后可重新启动。"),
+    "refresh": ("Refresh", "刷新"),
+}
+
+_SIGNS = {"CNY": "¥", "USD": "$", "EUR": "€", "GBP": "£"}
+
+
+def say(key: str, lang: str, **facts: object) -> str:
+    """A text of the table with its facts."""
+    return texts.pick(PAGE[key], lang).format(**facts)
+
+
+def clock(at: str | None, zone: str, *, now: str | None = None, seconds: bool = False) -> str:
+    """An RFC 3339 time as the wall clock of a zone: `18:30`, on another day `03-02 18:30`; a dash for none."""
+    if at is None:
+        return "—"
+    place = _zone(zone)
+    local = datetime.fromisoformat(at).astimezone(place)
+    today = datetime.fromisoformat(now).astimezone(place).date() if now else local.date()
+    day = "" if local.date() == today else "%m-%d "
+    return local.strftime(day + ("%H:%M:%S" if seconds else "%H:%M"))
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError):  # one that this machine hasn't got: a time in UTC beats no page
+        return UTC
+
+
+def money(value: Mapping[str, Any] | None, times: float = 1.0) -> str:
+    """An amount with its sign and two decimals, `¥74.00`; a dash when it isn't known."""
+    if value is None:
+        return "—"
+    amount = f"{float(value['amount']) * times:,.2f}"
+    sign = _SIGNS.get(str(value["currency"]))
+    return f"{sign}{amount}" if sign else f"{amount} {value['currency']}"
+
+
+def number(value: float) -> str:
+    """A number with at most three decimals and none that says nothing: `4`, `0.25`."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def language(handler: Any) -> str:
+    """The reader's language: the `hubgov_lang` cookie, else Accept-Language, else English."""
+    request = getattr(handler, "request", None)
+    if request is None:
+        return "en"
+    asked = handler.get_cookie(COOKIE, "")
+    return asked if asked in texts.LANGUAGES else texts.best_language(request.headers.get("Accept-Language"))

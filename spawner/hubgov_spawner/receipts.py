@@ -1,0 +1,113 @@
+"""The receipt of a server's last session, as its page shows it: with every text ready for the template."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hubgov import texts
+from hubgov.wire import Receipt, SavedDocument, Workload, format_span, gpus
+from hubgov_spawner.client import Client, ServiceError
+from hubgov_spawner.page_texts import clock, money, number, say
+
+PAGE_SECONDS = 2.0
+"""How long a page waits for the service before it renders without."""
+
+_BY_TIME = ("lease", "max")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One document: where, what became of it, and whether it is safe."""
+
+    path: str
+    text: str
+    saved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All that the page of an ended session shows. `resume` are the fields of the form that starts it again."""
+
+    title: str
+    documents: tuple[Line, ...]
+    lost: tuple[str, ...]
+    returned: str
+    used: str
+    cost: str
+    exit: str
+    simulated: bool
+    resume: Mapping[str, str]
+
+
+async def view(
+    client: Client, user: str, server: str, options: Mapping[str, Any], log: logging.Logger
+) -> View | None:
+    """The receipt of the last session; None when there is none, or the service doesn't tell in time."""
+    try:
+        async with asyncio.timeout(PAGE_SECONDS):
+            receipt, found = await asyncio.gather(
+                client.receipt(user, server), client.spawn_options(user, [], server)
+            )
+    except (ServiceError, TimeoutError) as error:
+        log.warning("No receipt for %s: %s", user, error or "the service is too slow")
+        return None
+    return as_view(receipt, client.lang, str(found.get("timezone") or "UTC"), options) if receipt else None
+
+
+def as_view(receipt: Receipt, lang: str, zone: str, options: Mapping[str, Any]) -> View:
+    """The texts of a receipt in a language and a time zone. `options` are those that the server started with."""
+    workload = receipt.workload
+    used = f"{format_span(receipt.used_seconds * 1000)} · " + say(
+        "gpu_hours", lang, hours=number(receipt.gpu_seconds / 3600)
+    )
+    free = receipt.devices_free_at
+    return View(
+        title=_title(workload, lang, zone),
+        documents=tuple(_line(document, lang, zone, workload.now) for document in receipt.documents),
+        lost=receipt.lost,
+        returned=clock(free, zone, now=workload.now, seconds=True) if free else say("not_returned", lang),
+        used=used,
+        cost=money({"amount": receipt.cost.amount, "currency": receipt.cost.currency}),
+        exit=say("exit", lang, code=workload.exit_code) if workload.exit_code else "",
+        simulated=workload.simulated,
+        resume=_resume(workload, options),
+    )
+
+
+def _title(workload: Workload, lang: str, zone: str) -> str:
+    reason = texts.word(texts.END_REASONS, workload.end_reason or workload.state, lang)
+    if workload.end_reason in _BY_TIME and workload.lease_seconds:
+        span = format_span(workload.lease_seconds * 1000)
+        reason += say("limit_detail", lang, span=span, queue=workload.queue)
+    return say("ended_title", lang, at=clock(workload.ended_at, zone, now=workload.now), reason=reason)
+
+
+def _line(document: SavedDocument, lang: str, zone: str, now: str) -> Line:
+    saved = document.outcome == "saved"
+    if saved:
+        text = say("saved_at", lang, at=clock(document.saved_at, zone, now=now))
+    else:
+        text = say("not_saved", lang, error=document.error or document.outcome)
+    return Line(path=document.path, text=text, saved=saved)
+
+
+def _resume(workload: Workload, options: Mapping[str, Any]) -> dict[str, str]:
+    """The same request as form fields: the profile that the hub remembers, else what the workload had."""
+    if options.get("profile"):
+        wanted = {"profile": options["profile"]}
+    else:
+        wanted = {
+            "queue": workload.queue,
+            "gpus": gpus(round(workload.gpus * 1000)),
+            "flavor": workload.flavor,
+            "memory": f"{workload.memory_mib}MiB" if workload.memory_mib else None,
+            "cpus": workload.cpus,
+            "ram": f"{workload.ram_mib}MiB" if workload.ram_mib else None,
+        }
+    lease = options.get("lease") or workload.lease_seconds
+    wanted |= {"project": workload.project, "lease": lease, "resumes": workload.id}
+    return {key: str(value) for key, value in wanted.items() if value is not None}

@@ -1,0 +1,294 @@
+"""How a governed spawner starts: ticket, wait, grant, refusal, options, environment; against the scripted service.
+
+The end of a session is in test_governed_end.py, the real hub in test_governed_hub.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hubgov_spawner import reports
+from spawner.governing import a_spawner, has, refusal_of, run
+from spawner.standin import TOKEN, Standin, decision, options, profile
+
+# --- start ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_granted_at_once_starts(service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service, {"profile": "one", "lease": "2h"})
+        assert await spawner.start() == "http://127.0.0.1:9999"
+        assert service.words() == ["launch", "processes", "ready"]
+        assert service.told("workloads") == [
+            {
+                "kind": "notebook",
+                "user": "amy",
+                "groups": ["vision"],
+                "server": "",
+                "profile": "one",
+                "queue": "lab",
+                "gpus": 1,
+                "flavor": "A100",
+                "memory": "40960MiB",
+                "cpus": 4,
+                "project": "seg",
+                "lease": 7200,
+            }
+        ]
+        assert service.told("processes")[0]["main"] == {"pid": 1, "start_ticks": 2, "boot_id": "boot"}
+        assert service.told("ready") == [{"attempt": 1, "url": "http://127.0.0.1:9999"}]
+
+    run(scenario)
+
+
+def test_what_is_granted_after_a_while_starts(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        spawner = a_spawner(service)
+        started = asyncio.create_task(spawner.start())
+        await has(lambda: service.polls, "the spawn waits")
+        assert await spawner.poll() is None
+        service.tell("nb-1", state="admitted")
+        assert await started == "http://127.0.0.1:9999"
+
+    run(scenario)
+
+
+def test_a_wait_that_is_too_long_leads_to_the_waiting_page(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        spawner = a_spawner(service, {"profile": "one"}, attach_seconds=0.2)
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("queue", 503)
+        assert "All cards are in use." in error.message
+        assert 'class="hubgov-waiting" href="/services/hubgov/wait/nb-1"' in error.jupyterhub_html_message
+        assert service.cancelled() == []
+        assert service.words() == []
+        assert spawner.orm_spawner.user_options == {"profile": "one"}
+        service.tell("nb-1", state="admitted")
+        assert await spawner.start()
+        assert len(service.tickets) == 1
+
+    run(scenario)
+
+
+def test_when_too_many_wait_attached_the_spawn_leaves_at_once(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant, service.full = "pending", True
+        async with asyncio.timeout(3):
+            error = await refusal_of(a_spawner(service, attach_seconds=60.0))
+        assert error.reason == "queue"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("code", "status"), [("above_maximum", 422), ("not_allowed", 403)])
+def test_a_refusal_shows_rule_and_next_steps(code: str, status: int, service: Standin) -> None:
+    async def scenario() -> None:
+        details = decision("refused", code=code, headline="<b>No</b>", next_steps=["Ask for less"])
+        service.refusal = 422, {"error": {"code": code, "message": "m", "details": details, "hint": ""}}
+        spawner = a_spawner(service, {"profile": "one"})
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("policy", status)
+        assert error.message == "<b>No</b> You can: Ask for less."
+        assert "&lt;b&gt;No" in error.jupyterhub_html_message
+        assert "<li>Ask for less</li>" in error.jupyterhub_html_message
+        assert spawner.orm_spawner.user_options == {}
+
+    run(scenario)
+
+
+def test_with_the_service_away_nothing_is_started(service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service, hubgov_url="http://127.0.0.1:1/services/hubgov")
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("governor", 503)
+        assert not spawner.running
+        assert TOKEN not in str(error)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("word", ["launch", "processes", "ready"])
+def test_a_report_that_is_turned_down_ends_the_start(word: str, service: Standin) -> None:
+    async def scenario() -> None:
+        service.failing[word] = 409, "conflict"
+        spawner = a_spawner(service)
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("over", 409)
+        assert not spawner.running
+        await reports.arrived()
+        assert len(service.told("ended")) == (0 if word == "launch" else 1)
+
+    run(scenario)
+
+
+def test_a_ticket_that_is_cancelled_meanwhile_ends_the_spawn(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        spawner = a_spawner(service)
+        started = asyncio.create_task(refusal_of(spawner))
+        await has(lambda: service.polls, "the spawn waits")
+        service.tell("nb-1", state="cancelled", headline="Ended: its owner stopped it.")
+        error = await started
+        assert error.reason == "over"
+        assert "its owner stopped it" in error.message
+
+    run(scenario)
+
+
+def test_a_session_that_still_stops_is_waited_for(service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service)
+        await spawner.start()
+        service.tell("nb-1", state="stopping")
+        details = {"workload": "nb-1"}
+        error = {"code": "still_stopping", "message": "m", "details": details, "hint": ""}
+        service.refusal = 409, {"error": error}
+        again = asyncio.create_task(a_spawner(service).start())
+        await has(lambda: service.polls, "the spawn waits")
+        service.refusal = None
+        service.tell("nb-1", state="expired")
+        assert await again
+        assert service.tickets["nb-2"]["state"] == "running"
+
+    run(scenario)
+
+
+def test_a_session_that_stops_for_too_long_is_told(service: Standin) -> None:
+    async def scenario() -> None:
+        await a_spawner(service).start()
+        spawner = a_spawner(service, attach_seconds=0.2)
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("stopping", 409)
+
+    run(scenario)
+
+
+def test_a_start_that_fails_is_reported(service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service)
+        spawner.broken = OSError("no such program")
+        with pytest.raises(OSError, match="no such program"):
+            await spawner.start()
+        await reports.arrived()
+        assert service.told("ended") == [{"attempt": 1, "code": None, "signal": None, "by_owner": False}]
+
+    run(scenario)
+
+
+def test_a_start_that_takes_too_long_is_no_cancellation(service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service, start_timeout=2)
+        spawner.hanging = True
+        error = await refusal_of(spawner)
+        assert error.reason == "timeout"
+        spawner.run_post_stop_hook()
+        await reports.arrived()
+        assert service.cancelled() == []
+        assert len(service.told("ended")) == 1
+
+    run(scenario)
+
+
+# --- options --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "injected",
+    [
+        {"cmd": "sh"},
+        {"user": "bo"},
+        {"groups": ["admin"]},
+        {"server": "x"},
+        {"kind": "training"},
+        {"profile": 1},
+        {"profile": "x" * 64},
+        {"profile": "one\n"},
+        {"profile": "nowhere"},
+        {"gpus": True},
+        {"gpus": float("nan")},
+        {"gpus": -1},
+        {"lease": "for ever"},
+        {"lease": 0},
+        {"lease": 10**12},
+        {"memory": "80GB"},
+        {"cpus": 1.5},
+    ],
+    ids=repr,
+)
+def test_options_from_rest_are_checked(injected: Any, service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service)
+        spawner.user_options = injected
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("invalid", 422)
+        assert service.tickets == {}
+        assert spawner.orm_spawner.user_options == {}
+
+    run(scenario)
+
+
+def test_without_options_the_last_choice_counts(service: Standin) -> None:
+    async def scenario() -> None:
+        last = {"profile": "two", "project": "seg", "lease_seconds": 600}
+        service.options = options(profiles=[profile("one"), profile("two")], last=last)
+        await a_spawner(service).start()
+        body = service.told("workloads")[0]
+        assert (body["profile"], body["lease"]) == ("two", 600)
+
+    run(scenario)
+
+
+def test_without_options_and_choice_the_first_possible_profile_counts(service: Standin) -> None:
+    async def scenario() -> None:
+        service.options = options(profiles=[profile("one", decision=decision("refused")), profile("two")])
+        await a_spawner(service).start()
+        assert service.told("workloads")[0]["profile"] == "two"
+
+    run(scenario)
+
+
+def test_what_is_resumed_is_resumed_once(service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service, {"profile": "one", "resumes": "nb-9"})
+        await spawner.start()
+        assert service.told("workloads")[0]["resumes"] == "nb-9"
+        assert spawner.orm_spawner.user_options == {"profile": "one"}
+
+    run(scenario)
+
+
+# --- environment ----------------------------------------------------------------------------------------
+
+
+def test_the_environment_is_that_of_the_grant(service: Standin) -> None:
+    async def scenario() -> None:
+        given = {
+            "CUDA_VISIBLE_DEVICES": "0,1,2",
+            "NVIDIA_VISIBLE_DEVICES": "all",
+            "HUBGOV_WORKLOAD_ID": "x",
+            "A": "b",
+        }
+        spawner = a_spawner(service, environment=given)
+        await spawner.start()
+        seen = spawner.environment_seen
+        assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-1"
+        assert (seen["HUBGOV_WORKLOAD_ID"], seen["HUBGOV_ALLOCATION_ID"]) == ("nb-1", "nb-1.1")
+        assert "NVIDIA_VISIBLE_DEVICES" not in seen
+        assert (seen["A"], seen["HUBGOV_URL"]) == ("b", service.url)
+        assert TOKEN not in seen.values()
+
+    run(scenario)
+
+
+def test_without_devices_the_variable_is_empty(service: Standin) -> None:
+    async def scenario() -> None:
+        service.environment = {}
+        spawner = a_spawner(service, environment={"CUDA_VISIBLE_DEVICES": "0"})
+        await spawner.start()
+        assert spawner.environment_seen["CUDA_VISIBLE_DEVICES"] == ""
+
+    run(scenario)

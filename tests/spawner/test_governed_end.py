@@ -1,0 +1,207 @@
+"""How a governed session ends, is found again and is shown on its way; against the scripted service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from hubgov_spawner import GovernedMixin, HubGovSpawner, reports
+from jupyterhub.spawner import Spawner, SpawnException
+from spawner.governing import a_spawner, has, refusal_of, run, running
+from spawner.standin import TOKEN, Standin
+from traitlets.config import LoggingConfigurable
+
+# --- end ------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_is_announced_first_and_its_end_told_once(service: Standin) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            await spawner.stop()
+            assert not spawner.running
+            assert await spawner.poll() == 0
+            spawner.run_post_stop_hook()
+            spawner.clear_state()
+        assert service.words()[3:] == ["stopping", "ended"]
+        assert service.told("ended") == [{"attempt": 1, "code": 0, "signal": None, "by_owner": True}]
+
+    run(scenario)
+
+
+def test_a_stop_of_a_server_that_never_answered_is_nobodys_wish(service: Standin) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            spawner._waiting_for_response = True
+            await spawner.stop()
+        assert service.words()[3:] == ["ended"]
+        assert service.told("ended")[0]["by_owner"] is False
+
+    run(scenario)
+
+
+def test_a_stop_goes_on_while_the_service_is_away(service: Standin, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            service.failing |= {"stopping": (503, "unavailable"), "ended": (503, "unavailable")}
+            await spawner.stop()
+            assert not spawner.running
+            del service.failing["ended"]
+        assert service.told("ended")[-1]["by_owner"] is True
+        assert service.tickets["nb-1"]["state"] == "cancelled"
+
+    with caplog.at_level(logging.DEBUG):
+        run(scenario)
+    assert TOKEN not in caplog.text
+
+
+@pytest.mark.parametrize(("status", "code", "signal"), [(3, 3, None), (-9, None, 9), (0, 0, None)])
+def test_a_server_that_ended_by_itself_is_told_once(
+    status: int, code: int | None, signal: int | None, service: Standin
+) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            spawner.running, spawner.status = False, status
+            assert await spawner.poll() == status
+            assert await spawner.poll() == status
+            spawner.run_post_stop_hook()
+        assert service.told("ended") == [{"attempt": 1, "code": code, "signal": signal, "by_owner": False}]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("granted", [False, True])
+def test_a_spawn_that_a_person_takes_back_unwinds_at_once(granted: bool, service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "admitted" if granted else "pending"
+        spawner = a_spawner(service)
+        spawner.hanging = True
+        started = asyncio.create_task(spawner.start())
+        await has(lambda: service.words() if granted else service.polls, "the spawn is on")
+        async with asyncio.timeout(0.5):
+            started.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await started
+        assert await spawner.poll() is not None
+        spawner.run_post_stop_hook()
+        spawner.clear_state()
+        await reports.arrived()
+        assert service.cancelled() == ["nb-1"]
+        assert len(service.told("ended")) == granted
+
+    run(scenario)
+
+
+def test_a_hub_that_ends_leaves_the_ticket(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        started = asyncio.create_task(a_spawner(service).start())
+        await has(lambda: service.polls, "the spawn waits")
+        started.cancel()  # no hook follows: the loop stops
+        await asyncio.wait([started])
+        await reports.arrived()
+        assert service.cancelled() == []
+
+    run(scenario)
+
+
+# --- a restarted hub ------------------------------------------------------------------------------------
+
+
+def test_a_restarted_hub_goes_on_with_the_same_attempt(service: Standin) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            state = spawner.get_state()
+        again = a_spawner(service)
+        again.load_state(state)
+        again.running = True
+        assert again.held == spawner.held
+        await again.get_url()
+        await again.stop()
+        await reports.arrived()
+        assert service.words()[3:] == ["stopping", "ended"]
+
+    run(scenario)
+
+
+def test_a_start_that_a_killed_hub_did_not_finish_is_told_by_the_next(service: Standin) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            spawner._ready_told = False
+            state = spawner.get_state()
+        again = a_spawner(service)
+        again.load_state(state)
+        again.running = True
+        await again.get_url()
+        await reports.arrived()
+        assert service.words()[3:] == ["processes", "ready"]
+
+    run(scenario)
+
+
+# --- progress and names ---------------------------------------------------------------------------------
+
+
+def test_progress_tells_the_present_first_and_then_changes(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        spawner = a_spawner(service)
+        started = asyncio.create_task(spawner.start())
+        await has(lambda: service.polls, "the spawn waits")
+        events = spawner.progress()
+        first = await anext(events)
+        assert first == {"progress": 5, "message": "Place 3 in queue lab. All cards are in use."}
+        following = asyncio.ensure_future(anext(events))
+        service.tell("nb-1", position=1, headline="<script>", latest_start="2026-03-02T10:30:00Z")
+        assert await following == {
+            "progress": 5,
+            "message": "Place 1 in queue lab. <script> Starts at the latest 03-02 18:30.",
+        }
+        assert [event async for event in spawner.progress() if service.tell("nb-1", state="admitted") is None][
+            1:
+        ] == [{"progress": 50, "message": "Granted: 1 × A100. The server is starting."}]
+        await started
+        await events.aclose()
+
+    run(scenario)
+
+
+def test_a_server_that_waits_is_not_renamed(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        spawner = a_spawner(service, attach_seconds=0.1, server_name="old")
+        await refusal_of(spawner)
+        with pytest.raises(SpawnException, match="nb-1"):
+            await spawner.rename("old", "new")
+        service.tell("nb-1", state="cancelled")
+        await has(lambda: service.tickets["nb-1"]["state"] == "cancelled", "cancelled")
+        await spawner.rename("old", "new")
+
+    run(scenario)
+
+
+def test_a_server_that_is_deleted_leaves_the_line(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        spawner = a_spawner(service, attach_seconds=0.1, server_name="old")
+        await refusal_of(spawner)
+        await spawner.delete_forever()
+        assert service.cancelled() == ["nb-1"]
+
+    run(scenario)
+
+
+def test_the_mixin_takes_no_name_of_the_hubs_own() -> None:
+    """One of these once was `_failed`, and the hub threw every spawner away."""
+    meant = {"start", "stop", "poll", "progress", "rename", "delete_forever", "run_post_stop_hook"}
+    meant |= {"get_env", "get_state", "load_state", "clear_state", "get_url"}
+    generated = set(vars(type("Empty", (LoggingConfigurable,), {})))
+    shared = {name for name in vars(GovernedMixin) if hasattr(Spawner, name)}
+    assert shared - generated - {"__init__"} == meant
+
+
+def test_the_boxed_spawner_gets_the_devices_of_the_grant(service: Standin) -> None:
+    assert HubGovSpawner.mro().index(GovernedMixin) < HubGovSpawner.mro().index(Spawner)
+    spawner = HubGovSpawner()
+    assert spawner.box_device_nodes() == ()
+    assert spawner.start_timeout > spawner.attach_seconds

@@ -1,0 +1,246 @@
+"""The spawn form: what it shows, what it escapes, and what comes back from it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from html.parser import HTMLParser
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hubgov_spawner import client, options, options_form, page_texts
+from hubgov_spawner.client import Client
+from jupyterhub.spawner import SpawnException
+from spawner.standin import TOKEN, Standin, decision, profile
+from spawner.standin import options as answer
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'{}"
+
+
+class Fields(HTMLParser):
+    """The fields of a form and their values, as a browser without scripts sees them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.inputs: list[dict[str, str | None]] = []
+        self.options: list[dict[str, str | None]] = []
+        self.tags: set[str] = set()
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag == "input":
+            self.inputs.append(dict(attrs))
+        if tag == "option":
+            self.options.append(dict(attrs))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def checked(self, name: str) -> list[str | None]:
+        return [i["value"] for i in self.inputs if i["name"] == name and "checked" in i]
+
+    def values(self, name: str) -> list[str | None]:
+        return [i["value"] for i in self.inputs if i["name"] == name]
+
+
+def test_the_form_shows_what_is_free_what_it_costs_and_what_is_used() -> None:
+    quota = {"team": "vision", "guaranteed": 8, "used": 6, "borrowed": 0, "flavor": "A100"}
+    fields = Fields(options_form.form(answer(quota=[quota]), "en"))
+    for text in (
+        "1 × A100 · 40 GiB GPU memory · free now 3/8 · starts now · ¥18.50 per hour · at most 8h",
+        "1 GPU × 4 h = 4 GPU-h, ¥74.00",
+        "You: 1 of 2 GPUs in queue lab",
+        "Team vision: 6 of 8 guaranteed, 0 borrowed (A100)",
+    ):
+        assert text in fields.text
+    assert "SIMULATED" not in fields.text
+    assert "script" not in fields.tags
+
+
+def test_the_form_is_filled_in_as_chosen_last() -> None:
+    last = {"profile": "two", "project": "b", "lease_seconds": 7200}
+    projects = [{"name": n, "team": "t", "environment": "e"} for n in "ab"]
+    found = answer(profiles=[profile("one"), profile("two")], projects=projects, last=last)
+    fields = Fields(options_form.form(found, "en"))
+    assert (fields.checked("profile"), fields.checked("hours")) == (["two"], ["2"])
+    assert [o["value"] for o in fields.options if "selected" in o] == ["b"]
+
+
+def test_without_a_choice_the_first_possible_profile_and_its_time_are_taken() -> None:
+    refused = profile("no", decision=decision("refused", headline="Above the maximum."))
+    found = answer(profiles=[refused, profile("two", lease_default_seconds=5400)])
+    fields = Fields(options_form.form(found, "en"))
+    assert fields.checked("profile") == ["two"]
+    assert (fields.checked("hours"), fields.values("minutes")) == (["custom"], ["90"])
+    assert [i["value"] for i in fields.inputs if "disabled" in i] == ["no"]
+    assert "Above the maximum." in fields.text
+
+
+def test_profiles_that_are_not_possible_are_shown_up_to_three() -> None:
+    refused = [profile(f"no{n}", decision=decision("refused")) for n in range(5)]
+    fields = Fields(options_form.form(answer(profiles=[profile(), *refused]), "en"))
+    assert len(fields.values("profile")) == 4
+    assert "2 more are not possible for you." in fields.text
+
+
+def test_times_beyond_the_longest_are_not_offered() -> None:
+    short, long = profile("s", lease_max_seconds=3600), profile("l", lease_max_seconds=4 * 3600)
+    fields = Fields(options_form.form(answer(profiles=[short, long]), "en"))
+    assert fields.values("hours") == ["1", "2", "4", "custom"]
+    assert "Profile s: more than the 1h that queue lab allows" in fields.text
+
+
+def test_who_waits_sees_until_when() -> None:
+    waits = decision("waiting", headline="Waiting for quota.", latest_start="2026-03-02T10:30:00Z")
+    found = answer(profiles=[profile(decision=waits)], now="2026-03-02T09:00:00Z")
+    text = Fields(options_form.form(found, "en")).text
+    assert "waits, at the latest until 18:30" in text
+    assert "Waiting for quota." in text
+
+
+def test_simulated_cards_are_said_to_be() -> None:
+    assert "SIMULATED" in options_form.form(answer(simulated=True), "en")
+
+
+@pytest.mark.parametrize("change", [{"profiles": []}, {"projects": []}])
+def test_who_has_nothing_is_told_whom_to_ask(change: dict[str, Any]) -> None:
+    fields = Fields(options_form.form(answer(**change), "en"))
+    assert fields.inputs == []
+    assert "Ask the lead of your team" in fields.text
+
+
+def test_every_name_is_escaped() -> None:
+    hostile = profile(
+        HOSTILE,
+        title=HOSTILE,
+        queue=HOSTILE,
+        flavor=HOSTILE,
+        own=HOSTILE,
+        decision=decision("waiting", headline=HOSTILE),
+    )
+    projects = [{"name": HOSTILE + n, "team": HOSTILE, "environment": HOSTILE} for n in "ab"]
+    quota = [{"team": HOSTILE, "guaranteed": HOSTILE, "used": 1, "borrowed": 0, "flavor": HOSTILE}]
+    fields = Fields(options_form.form(answer(profiles=[hostile], projects=projects, quota=quota), "en"))
+    assert fields.tags <= {
+        "div",
+        "style",
+        "fieldset",
+        "legend",
+        "label",
+        "input",
+        "strong",
+        "small",
+        "select",
+        "option",
+        "aside",
+        "h2",
+        "p",
+    }
+    assert fields.values("profile") == [HOSTILE]
+    assert [o["value"] for o in fields.options] == [HOSTILE + n for n in "ab"]
+
+
+def test_both_languages_say_all() -> None:
+    for key, pair in page_texts.PAGE.items():
+        assert all(pair), key
+        names = [
+            sorted(part[1] for part in __import__("string").Formatter().parse(text) if part[1]) for text in pair
+        ]
+        assert names[0] == names[1], key
+    text = Fields(options_form.form(answer(simulated=True), "zh")).text
+    assert "空闲 3/8" in text
+    assert "模拟" in text
+
+
+# --- what comes back ------------------------------------------------------------------------------------
+
+
+def test_a_submitted_form_becomes_options() -> None:
+    form = {"profile": ["one"], "project": ["seg"], "hours": ["2"], "minutes": [""], "_xsrf": ["x"]}
+    assert options_form.options_from_form(form) == {"profile": "one", "project": "seg", "lease": 7200}
+    assert options_form.options_from_form({"hours": ["custom"], "minutes": ["45"]}) == {"lease": 2700}
+    assert options_form.options_from_form({}) == {}
+
+
+def test_a_form_that_resumes_carries_the_whole_request() -> None:
+    form = {"queue": ["lab"], "gpus": ["0.25"], "memory": ["10240MiB"], "lease": ["3600"], "resumes": ["nb-1"]}
+    assert options_form.options_from_form(form) == {
+        "queue": "lab",
+        "gpus": 0.25,
+        "memory": "10240MiB",
+        "lease": 3600,
+        "resumes": "nb-1",
+    }
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"cmd": ["sh"]},
+        {"profile": ["one", "two"]},
+        {"profile": []},
+        {"profile_file": [{"filename": "x", "body": b""}]},
+        {"hours": ["custom"], "minutes": [""]},
+        {"hours": ["-2"]},
+        {"hours": ["٣"]},
+        {"hours": ["9" * 30]},
+        {"gpus": ["nan."]},
+        {"memory": ["80GB"]},
+        {"profile": ["x" * 64]},
+    ],
+    ids=repr,
+)
+def test_a_form_that_is_not_ours_is_turned_down(form: dict[str, list[Any]]) -> None:
+    with pytest.raises(SpawnException) as raised:
+        options_form.options_from_form(form)
+    assert (raised.value.reason, raised.value.status_code) == ("invalid", 422)
+
+
+def test_options_must_be_an_object() -> None:
+    with pytest.raises(ValueError, match="must be an object"):
+        options.checked(["a"])
+
+
+# --- with the service -----------------------------------------------------------------------------------
+
+
+def rendered(url: str, cookie: str = "", accept: str = "en") -> str:
+    """The form of amy, who is in the group vision."""
+    handler = SimpleNamespace(
+        request=SimpleNamespace(headers={"Accept-Language": accept}), get_cookie=lambda name, default: cookie
+    )
+    spawner = SimpleNamespace(
+        handler=handler,
+        user=SimpleNamespace(name="amy", groups=[SimpleNamespace(name="vision")]),
+        name="",
+        log=logging.getLogger("test"),
+        hubgov_client=lambda lang: Client(url=url, token=TOKEN, lang=lang),
+    )
+
+    async def scenario() -> str:
+        try:
+            return await options_form.options_form(spawner)
+        finally:
+            await client.close()
+
+    return asyncio.run(scenario())
+
+
+def test_the_form_speaks_the_readers_language() -> None:
+    service = Standin()
+    try:
+        assert "空闲 3/8" in rendered(service.url, accept="zh-CN,en;q=0.5")
+        assert "free now 3/8" in rendered(service.url, cookie="en", accept="zh-CN")
+        assert service.languages == ["zh", "en"]
+    finally:
+        service.close()
+
+
+def test_without_the_service_the_form_says_what_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options_form, "FORM_SECONDS", 0.1)
+    html = rendered("http://127.0.0.1:1")
+    assert "Availability is unknown" in html
+    assert "Running servers go on" in html

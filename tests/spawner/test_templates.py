@@ -1,0 +1,259 @@
+"""The hub's pages with their replacements: language, links, receipt; rendered as the hub does, without a hub."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jupyterhub
+import pytest
+from hubgov_spawner import client, pages, receipts, refusals
+from hubgov_spawner.client import Client
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
+from jupyterhub._data import DATA_FILES_PATH
+from spawner.standin import TOKEN, Standin, receipt, workload
+
+from hubgov.wire import Receipt, Workload, from_json
+
+STOCK = str(Path(DATA_FILES_PATH) / "templates")
+HOSTILE = "<script>alert(1)</script>"
+
+
+class Handler:
+    """What a page learns about its request."""
+
+    def __init__(self, path: str, accept: str, cookie: str, query: dict[str, str]) -> None:
+        arguments = {key: [value.encode()] for key, value in query.items()}
+        headers = {"Accept-Language": accept}
+        self.request = SimpleNamespace(path=path, headers=headers, query_arguments=arguments)
+        self.query, self.cookie = query, cookie
+        self.set: list[tuple[str, str]] = []
+
+    def static_url(self, path: str, **_: Any) -> str:
+        return f"/hub/static/{path}"
+
+    def get_query_argument(self, name: str, default: str) -> str:
+        return self.query.get(name, default)
+
+    def get_cookie(self, name: str, default: str) -> str:
+        return self.cookie or default
+
+    def set_cookie(self, name: str, value: str, **_: Any) -> None:
+        self.set.append((name, value))
+
+
+def render(
+    name: str,
+    *,
+    path: str = "/hub/home",
+    accept: str = "en",
+    cookie: str = "",
+    query: dict[str, str] | None = None,
+    handler: list[Handler] | None = None,
+    **facts: Any,
+) -> str:
+    """A page, as the hub's handlers render it."""
+    loader = ChoiceLoader(
+        [PrefixLoader({"templates": FileSystemLoader([STOCK])}), FileSystemLoader([pages.FOLDER, STOCK])]
+    )
+    environment = Environment(
+        loader=loader, autoescape=True, enable_async=True, extensions=["hubgov_spawner.pages.HubPages"]
+    )
+    asked = Handler(path, accept, cookie, query or {})
+    if handler is not None:
+        handler.append(asked)
+    user = SimpleNamespace(
+        name="amy",
+        escaped_name="amy",
+        json_escaped_name="amy",
+        spawner=SimpleNamespace(options_form=True),
+        spawners={},
+        server_url=lambda name: f"/user/amy/{name}",
+        all_spawners=lambda include_default: [],
+    )
+    given = {
+        "base_url": "/hub/",
+        "user": user,
+        "static_url": asked.static_url,
+        "services": [],
+        "parsed_scopes": {},
+        "xsrf": "token",
+        "xsrf_token": "token",
+        "server_name": "",
+        "spawn_url": "/hub/spawn/amy",
+        "url": "/hub/spawn/amy?_xsrf=token",
+    }
+    return asyncio.run(environment.get_template(name).render_async(**given | facts))
+
+
+def a_user(view: receipts.View | None) -> SimpleNamespace:
+    """A user whose stopped server tells this receipt, in time or not."""
+
+    async def hubgov_receipt(lang: str) -> receipts.View | None:
+        return view
+
+    return SimpleNamespace(
+        name="amy",
+        json_escaped_name="amy",
+        spawner=None,
+        spawners={"": SimpleNamespace(hubgov_receipt=hubgov_receipt)},
+    )
+
+
+def a_view(lang: str = "en", options: dict[str, Any] | None = None, **change: Any) -> receipts.View:
+    return receipts.as_view(from_json(Receipt, receipt(**change)), lang, "Asia/Shanghai", options or {})
+
+
+# --- language -------------------------------------------------------------------------------------------
+
+
+def test_the_stock_page_is_the_one_these_pages_were_made_for() -> None:
+    assert jupyterhub.__version__.startswith("6.")
+    assert '<html lang="en">' in Path(STOCK, "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("accept", "cookie", "query", "lang"),
+    [
+        ("en", "", {}, "en"),
+        ("zh-CN,zh;q=0.9", "", {}, "zh"),
+        ("zh-CN", "en", {}, "en"),
+        ("fr", "", {}, "en"),
+        ("en", "en", {"lang": "zh"}, "zh"),
+        ("en", "", {"lang": "<x>"}, "en"),
+    ],
+)
+def test_the_language_is_query_then_cookie_then_browser(
+    accept: str, cookie: str, query: dict[str, str], lang: str
+) -> None:
+    seen: list[Handler] = []
+    html = render(
+        "home.html", accept=accept, cookie=cookie, query=query, handler=seen, default_server=SimpleNamespace()
+    )
+    assert f'<html lang="{lang}">' in html
+    assert ("启动我的服务器" if lang == "zh" else "Start my server") in html
+    assert bool(seen[0].set) is (query.get("lang") == "zh")
+
+
+def test_the_switch_leads_to_the_same_page_but_never_starts_a_server() -> None:
+    html = render("home.html", path="/hub/home", query={"a": "1", "_xsrf": "t"}, default_server=SimpleNamespace())
+    assert 'href="/hub/home?a=1&amp;lang=zh"' in html
+    html = render("spawn.html", path="/hub/spawn/amy", spawner_options_form="", for_user=None)
+    assert 'href="/hub/home?lang=zh"' in html
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", ["home.html", "spawn.html", "stop_pending.html", "error.html"])
+def test_every_page_renders_in_both_languages(name: str, lang: str) -> None:
+    facts = {"default_server": SimpleNamespace(active=True), "allow_named_servers": True, "status_code": 500}
+    assert f'<html lang="{lang}">' in render(name, accept=lang, **facts)
+
+
+# --- pending, queue, failure ----------------------------------------------------------------------------
+
+
+def test_the_pending_page_stops_the_server_that_is_pending() -> None:
+    spawner = SimpleNamespace(name="second", user=SimpleNamespace(name="bo"))
+    html = render("spawn_pending.html", spawner=spawner, progress_url="/hub/api/progress")
+    assert 'data-user="bo" data-server="second"' in html
+    assert "api.stop_named_server(user, server, answer)" in html
+    assert html.count("new EventSource") == 1
+
+
+def test_who_is_in_the_queue_is_led_to_the_waiting_page() -> None:
+    ticket = from_json(Workload, workload(headline=HOSTILE))
+    error = refusals.queued(ticket, "/services/hubgov/wait", "en")
+    facts = {"failed_html_message": error.jupyterhub_html_message, "failed_message": error.jupyterhub_message}
+    html = render("not_running.html", failed=True, exception=error, **facts)
+    assert "You are in the queue" in html
+    assert '<meta http-equiv="refresh" content="3; url=/services/hubgov/wait/nb-1">' in html
+    assert HOSTILE not in html
+    html = render("error.html", status_code=503, exception=error, message_html=error.message_html)
+    assert 'url=/services/hubgov/wait/nb-1">' in html
+
+
+def test_another_failure_is_told_and_can_be_tried_again() -> None:
+    error = refusals.invalid(HOSTILE)
+    facts = {"failed_html_message": error.jupyterhub_html_message, "failed_message": error.jupyterhub_message}
+    html = render("not_running.html", failed=True, exception=error, **facts)
+    assert "The server was not started" in html
+    assert 'http-equiv="refresh"' not in html
+    assert HOSTILE not in html
+    assert "Try again" in html
+    html = render("not_running.html", failed=True, exception=ValueError(), failed_message="plain <b>")
+    assert "plain &lt;b&gt;" in html
+
+
+# --- the receipt ----------------------------------------------------------------------------------------
+
+
+def test_the_receipt_tells_what_was_saved_lost_and_charged() -> None:
+    html = render("not_running.html", user=a_user(a_view()))
+    for text in (
+        "Session ended 18:30 — time limit (8h, queue lab)",
+        "a.ipynb — saved 18:29",
+        "variables of kernel python3 (a.ipynb)",
+        "18:35:04",
+        "8h · 8 GPU-h",
+        "¥148.00",
+    ):
+        assert text in html
+    zh = render("not_running.html", accept="zh", user=a_user(a_view("zh")))
+    assert "会话已于 18:30 结束——达到时长上限（8h，队列 lab）" in zh
+
+
+def test_resume_is_a_form_with_the_same_request() -> None:
+    view = a_view(options={"profile": "one", "lease": 7200})
+    assert view.resume == {"profile": "one", "project": "seg", "lease": "7200", "resumes": "nb-7"}
+    html = render("not_running.html", user=a_user(view))
+    assert '<form id="hubgov-resume" method="post" action="/hub/spawn/amy"' in html
+    assert '<input type="hidden" name="_xsrf" value="token">' in html
+    assert '<input type="hidden" name="resumes" value="nb-7">' in html
+    without = a_view()
+    assert without.resume == {
+        "queue": "lab",
+        "gpus": "1",
+        "flavor": "A100",
+        "project": "seg",
+        "lease": "28800",
+        "resumes": "nb-7",
+    }
+
+
+def test_what_was_not_saved_stands_out_and_is_escaped() -> None:
+    document = {"path": HOSTILE, "outcome": "failed", "error": "disk quota exceeded"}
+    html = render("not_running.html", user=a_user(a_view(documents=[document], devices_free_at=None)))
+    assert "not saved: disk quota exceeded" in html
+    assert "text-danger" in html
+    assert HOSTILE not in html
+    assert "not yet: a process is still on it" in html
+
+
+def test_without_a_receipt_the_page_is_there_all_the_same() -> None:
+    html = render("not_running.html", user=a_user(None))
+    assert "The server is not running" in html
+    assert "Start a new session" in html
+
+
+def test_a_page_does_not_wait_for_a_service_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Standin()
+
+    async def scenario() -> receipts.View | None:
+        asked = Client(url=service.url, token=TOKEN)
+        try:
+            service.receipts["amy", "second"] = receipt()
+            log = logging.getLogger("test")
+            assert await receipts.view(asked, "amy", "second", {}, log) is not None
+            assert await receipts.view(asked, "amy", "", {}, log) is None
+            monkeypatch.setattr(receipts, "PAGE_SECONDS", 0.0)
+            return await receipts.view(asked, "amy", "second", {}, log)
+        finally:
+            await client.close()
+
+    try:
+        assert asyncio.run(scenario()) is None
+    finally:
+        service.close()
