@@ -290,6 +290,9 @@ class BoxedSpawner(Spawner):  # type: ignore[misc]
         weak["CUDA_VISIBLE_DEVICES"] = ""
         # Without an allocation the server still needs a mark, by which its stragglers are found.
         weak[processes.ALLOCATION_VARIABLE] = f"none-{uuid.uuid4().hex}"
+        if "HUBGOV_WORKLOAD_ID" in found:
+            # Where the server's extension writes the end of the lease, and anew when it moves.
+            ours["HUBGOV_DEADLINE_FILE"] = f"{home}/.hubgov/deadline"
         return weak | found | ours
 
     def _box(self, found: Isolation, account: accounts.Account, home: str, inside: str) -> Box:

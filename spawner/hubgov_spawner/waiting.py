@@ -35,7 +35,10 @@ class Applicant:
 
     async def granted(self, wanted: options.Options, deadline: float) -> Workload:
         """The workload once it may start; SpawnException when it may not, or not before the deadline."""
+        began = asyncio.get_running_loop().time()
         ticket = await self.ticket(wanted, deadline)
+        if ticket.attach_seconds is not None:  # the queue's own limit
+            deadline = min(deadline, began + ticket.attach_seconds)
         while ticket.state not in GRANTED:
             self.show(ticket)
             if ticket.state in OVER:

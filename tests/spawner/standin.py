@@ -135,6 +135,7 @@ class Standin:
         self.receipts: dict[tuple[str, str], dict[str, Any]] = {}
         self.tickets: dict[str, dict[str, Any]] = {}
         self.grant = "admitted"
+        self.attach_seconds: int | None = None
         self.refusal: tuple[int, dict[str, Any]] | None = None
         """Answer of the next POST /workloads instead of a ticket; stays until it is taken away."""
         self.failing: dict[str, tuple[int, str]] = {}
@@ -219,7 +220,8 @@ class Standin:
             if mine and ticket["state"] not in OVER:
                 return 200, ticket
         number = len(self.tickets) + 1
-        ticket = workload(number, owner=body["user"], server=body["server"], state=self.grant)
+        facts = {"owner": body["user"], "server": body["server"], "attach_seconds": self.attach_seconds}
+        ticket = workload(number, state=self.grant, **facts)
         self.tickets[ticket["id"]] = ticket
         return 201, ticket
 

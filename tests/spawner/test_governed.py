@@ -74,6 +74,16 @@ def test_a_wait_that_is_too_long_leads_to_the_waiting_page(service: Standin) -> 
     run(scenario)
 
 
+def test_a_queue_may_allow_a_shorter_wait_than_the_hub(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant, service.attach_seconds = "pending", 1
+        async with asyncio.timeout(4):
+            error = await refusal_of(a_spawner(service, attach_seconds=60.0))
+        assert error.reason == "queue"
+
+    run(scenario)
+
+
 def test_when_too_many_wait_attached_the_spawn_leaves_at_once(service: Standin) -> None:
     async def scenario() -> None:
         service.grant, service.full = "pending", True
