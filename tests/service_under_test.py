@@ -150,7 +150,9 @@ class ServiceUnderTest:
         until(lambda: self.show(workload["id"])["state"] == "admitted", 10, f"{workload['id']} to be admitted")
         attempt = self.show(workload["id"])["attempt"]
         for step, body in (("launch", {}), ("ready", {"url": "http://127.0.0.1:1/"})):
-            answer = self.call("spawner", "POST", f"/workloads/{workload['id']}/{step}", {"attempt": attempt, **body})
+            answer = self.call(
+                "spawner", "POST", f"/workloads/{workload['id']}/{step}", {"attempt": attempt, **body}
+            )
             assert answer.status_code == 200, answer.text
         return self.show(workload["id"])
 

@@ -29,6 +29,10 @@ USERS: dict[str, dict[str, Any]] = {
     },
     "amy-server-token": {"name": "amy", "groups": ["vision"], "extra": ["access:servers!server=amy/"]},
     "spawner-token": {"name": "hubgov-spawner", "kind": "service", "extra": ["custom:hubgov:spawn"]},
+    # What a browser gets by OAuth: it belongs to a session.
+    "amy-session-token": {"name": "amy", "groups": ["vision"], "session_id": "s1"},
+    "metrics-token": {"name": "prometheus", "kind": "service", "extra": ["custom:hubgov:metrics"]},
+    "outsider-token": {"name": "outsider", "groups": [], "outside": True},
     "stranger-token": {"name": "stranger", "groups": []},
 }
 
@@ -82,8 +86,10 @@ class StandInHub:
         if self.down:
             return 503, {"status": 503, "message": "down"}
         token = authorization.partition(" ")[2]
+        if path == "/oauth2/token":
+            return 200, {"access_token": "amy-session-token", "token_type": "Bearer"}
         if path == "/user":
-            known = USERS.get(token)
+            known = USERS.get(token) or _one_of_the_crowd(token)
             return (200, _model(known)) if known else (403, {"status": 403, "message": "unknown token"})
         if method == "POST":
             self.starts.append(path)
@@ -95,6 +101,13 @@ class StandInHub:
         return 200, {"name": name, "servers": self.servers.get(name, {})}
 
 
+def _one_of_the_crowd(token: str) -> dict[str, Any] | None:
+    """`crowd-7-token` is crowd-7, a member of vision: as many people as a test wants."""
+    name = token.removesuffix("-token")
+    return {"name": name, "groups": ["vision"]} if name.startswith("crowd-") else None
+
+
 def _model(known: dict[str, Any]) -> dict[str, Any]:
-    scopes = ["access:services!service=hubgov", *known.get("extra", [])]
+    access = [] if known.get("outside") else ["access:services!service=hubgov"]
+    scopes = [*access, *known.get("extra", [])]
     return {"kind": "user", "admin": False, "session_id": None, **known, "scopes": scopes}

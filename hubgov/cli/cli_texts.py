@@ -31,6 +31,10 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "No workloads here yet. `hubgov queues` shows where work can go.",
         "还没有任务。用 hubgov queues 查看可用队列。",
     ),
+    "left_out": (
+        "Left out for lack of room: {columns}. A wider terminal or a pipe has them.",
+        "窗口较窄，未显示：{columns}。更宽的终端或管道可显示全部。",
+    ),
     "nothing": ("Nothing here.", "没有内容。"),
     "more": ("{more} more: --limit {total}", "还有 {more} 个：--limit {total}"),
     "quota_line": ("Quota of team {team}: {rows}", "团队 {team} 配额：{rows}"),
@@ -140,7 +144,7 @@ EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
 
 UNITS: Mapping[str, tuple[str, str]] = {
     "gpus": ("GPUs", "张 GPU"),
-    "seconds": ("seconds", "秒"),
+    "seconds": ("time", "时间"),
     "workloads": ("sessions", "个会话"),
     "cpus": ("CPUs", "个 CPU"),
     "mib": ("MiB", "MiB"),

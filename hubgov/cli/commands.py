@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperGroup, TyperOption
 
 from hubgov import __version__
 from hubgov.cli.cli_texts import text
@@ -21,7 +21,7 @@ class VerbGroup(TyperGroup):
     """The verbs whose names begin with `prefix`; the root's prefix is empty."""
 
     def __init__(self, prefix: str, lang: str, **attributes: Any) -> None:
-        super().__init__(rich_markup_mode=None, context_settings=_WIDTH, **attributes)
+        super().__init__(rich_markup_mode=None, context_settings=_WIDTH, invoke_without_command=True, **attributes)
         self.prefix, self.lang = prefix, lang
         rows = {name.removeprefix(prefix): verb.help for name, verb in VERBS.items() if name.startswith(prefix)}
         self.rows: dict[str, tuple[str, str]] = {}
@@ -29,9 +29,19 @@ class VerbGroup(TyperGroup):
             first = name.split(" ")[0]
             self.rows[first] = help_ if first == name else GROUPS[first]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Nothing after the group means its help."""
-        return super().parse_args(ctx, args or ["--help"])
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; without one, show what there is."""
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            typer.echo(ctx.get_help())
+        return result
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The group's `--help`. Not given is False here: of None typer asks pydantic whether it is a bool."""
+        option = super().get_help_option(ctx)
+        if option is not None and option.default is None:
+            option.default = False
+        return option
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.rows)
@@ -99,23 +109,35 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 def _options_of(function: Callable[..., Any]) -> list[Any]:
-    options = [option for option in _typer_command(function).params if option.name != "help"]
-    for option in options:
-        option.expose_value = False
-        option.callback = _keep
-    return options
+    return [
+        _Noted(
+            param_decls=[option.name, *option.opts],
+            type_descriptor=option.type_descriptor,
+            default=option.default,
+            is_flag=option.is_flag,
+            help=option.help,
+            expose_value=False,
+        )
+        for option in _typer_command(function).params
+    ]
 
 
 def _common_options() -> list[Any]:
     return _options_of(_common)
 
 
-def _keep(ctx: Any, option: Any, value: Any) -> Any:
-    """Note a common option on the screen, where the verb finds it. It may stand before the verb or after."""
-    if option.name == "version":
-        if value:
+class _Noted(TyperOption):
+    """An option that is noted on the screen, where the verb finds it. It may stand before the verb or after.
+
+    One that isn't given is left alone: typer would load pydantic to find that nothing is no text.
+    """
+
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        if not value:
+            return value
+        value = super().process_value(ctx, value)
+        if self.name == "version":
             typer.echo(f"hubgov {__version__}")
             raise typer.Exit
-    elif value:
-        setattr(ctx.find_root().obj, option.name, value)
-    return value
+        setattr(ctx.find_root().obj, self.name, value)
+        return value

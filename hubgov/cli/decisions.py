@@ -49,11 +49,18 @@ def _row(b: wire.Blocker, now: str, lang: str) -> list[str | Cell]:
     places = [b.scope, b.pool, b.flavor, b.node]
     return [
         b.code,
-        cells.number(b.need),
-        cells.number(b.have),
-        cells.number(b.limit),
+        _amount(b.need, b.unit),
+        _amount(b.have, b.unit),
+        _amount(b.limit, b.unit),
         word(UNITS, b.unit, lang),
         " ".join(place for place in places if place) or NONE,
         holders or NONE,
         cells.clock(b.frees_at, now or None),
     ]
+
+
+def _amount(value: float | None, unit: str) -> str:
+    """A number compared; a time as people say it."""
+    if value is not None and unit == "seconds":
+        return wire.format_span(int(value) * 1000)
+    return cells.number(value)

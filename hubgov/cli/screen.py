@@ -24,6 +24,7 @@ _HOSTILE = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 NONE = "—"
+_GAP = 2
 
 
 class Cell(NamedTuple):
@@ -34,10 +35,14 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows under named columns: `columns` are keys of the texts' table of columns."""
+    """Rows under named columns: `columns` are keys of the texts' table of columns.
+
+    `spare` are columns that a terminal too narrow for all goes without, the first of them first; a pipe has all.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
+    spare: Sequence[str] = ()
 
 
 def visible(text_: str) -> str:
@@ -97,17 +102,38 @@ class Screen:
             for row in table.rows:
                 self._out("\t".join(visible(_text(cell)) for cell in row))
             return
-        from rich import box
         from rich.table import Table as Drawn
         from rich.text import Text
 
-        drawn = Drawn(box=box.SIMPLE_HEAD if len(table.rows) else None, pad_edge=False, header_style="bold")
-        for key in table.columns:
-            drawn.add_column(Text(pick(COLUMNS[key], self.lang)), overflow="fold", no_wrap=key in ("id", "state"))
+        console = self._console()
+        kept = self._kept(table, console.width)
+        drawn = Drawn(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+        for place in kept:
+            drawn.add_column(Text(self._title(table.columns[place])), overflow="fold")
         for row in table.rows:
-            cells = (Text(visible(_text(cell)), style=cell.style if isinstance(cell, Cell) else "") for cell in row)
-            drawn.add_row(*cells)
-        self._console().print(drawn)
+            cells = [row[place] for place in kept]
+            drawn.add_row(*(Text(visible(_text(c)), style=c.style if isinstance(c, Cell) else "") for c in cells))
+        console.print(drawn)
+        if left_out := [self._title(key) for place, key in enumerate(table.columns) if place not in kept]:
+            self.remark(self.text("left_out", columns=", ".join(left_out)))
+
+    def _title(self, column: str) -> str:
+        return pick(COLUMNS[column], self.lang)
+
+    def _kept(self, table: Table, width: int) -> list[int]:
+        """The places of the columns that there is room for."""
+        from rich.cells import cell_len
+
+        widths = [
+            max(cell_len(self._title(key)), *(cell_len(visible(_text(row[place]))) for row in table.rows), 0) + _GAP
+            for place, key in enumerate(table.columns)
+        ]
+        kept = list(range(len(widths)))
+        for key in table.spare:
+            if sum(widths[place] for place in kept) - _GAP <= width:
+                break
+            kept = [place for place in kept if table.columns[place] != key]
+        return kept
 
     def facts(self, pairs: Sequence[tuple[str, str | Cell]]) -> None:
         """Names and values, one pair a line."""

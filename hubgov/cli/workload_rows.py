@@ -17,6 +17,7 @@ KNOWN = (
     "project", "queue", "kind", "gpus", "flavor", "submitted", "started", "ended", "waited", "headline",
     "evictions",
 )  # fmt: skip
+_SPARE = ("mem", "util", "position", "cost")
 _FROM_DEVICES = ("util", "mem")
 _PAGE = 1000
 _LIVE = ("pending", "held", "admitted", "starting", "running", "expiring", "preempting", "stopping", "quarantined",
@@ -50,7 +51,7 @@ class Listing:
             return
         uses = self._uses(found) if any(name in _FROM_DEVICES for name in self._columns) else {}
         rows = [[_cell(name, w, uses.get(w.id), screen.lang) for name in self._columns] for w in found]
-        screen.table(Table(self._columns, rows))
+        screen.table(Table(self._columns, rows, _SPARE if self._columns == DEFAULT.split(",") else ()))
         if not found:
             screen.remark(screen.text("none_workloads"))
         total = int(document["total"])

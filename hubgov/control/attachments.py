@@ -19,6 +19,7 @@ class Attachments:
         self._clock = clock
         self._open: Counter[str] = Counter()
         self._left: dict[str, Instant] = {}
+        self._spoken: dict[str, Instant] = {}
 
     @contextmanager
     def attach(self, workload: str) -> Iterator[None]:
@@ -32,25 +33,30 @@ class Attachments:
 
     def touch(self, workload: str) -> None:
         """The spawner has just spoken for this workload: it is about to poll, or to launch."""
-        self._left[workload] = self._clock.now()
+        self._spoken = {name: at for name, at in self._spoken.items() if self._recent(at)}
+        self._spoken[workload] = self._clock.now()
 
     def detach(self, workload: str) -> None:
         """The spawner said that it leaves."""
         self._left.pop(workload, None)
+        self._spoken.pop(workload, None)
 
     def attached(self, workload: str) -> bool:
-        """Whether a spawner waits for this workload, or did until a moment ago."""
-        return self._open[workload] > 0 or self._recent(workload)
+        """Whether a spawner waits for this workload, did until a moment ago, or is about to."""
+        return self.polling(workload) or self._recent(self._spoken.get(workload))
+
+    def polling(self, workload: str) -> bool:
+        """Whether it has a place among those that wait attached; having spoken alone gives none."""
+        return self._open[workload] > 0 or self._recent(self._left.get(workload))
 
     def count(self) -> int:
-        """How many workloads have an attached spawner."""
+        """How many workloads have a polling spawner."""
         names = set(self._left) | set(self._open)
-        present = {name for name in names if self.attached(name)}
+        present = {name for name in names if self.polling(name)}
         for name in names - present:
             self._left.pop(name, None)
             del self._open[name]
         return len(present)
 
-    def _recent(self, workload: str) -> bool:
-        left = self._left.get(workload)
-        return left is not None and self._clock.now() - left < LINGER_MS
+    def _recent(self, at: Instant | None) -> bool:
+        return at is not None and self._clock.now() - at < LINGER_MS

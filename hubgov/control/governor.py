@@ -244,4 +244,5 @@ def cycle(unit: Unit) -> None:
     """What time brings about, then who may start, until nothing more follows."""
     while unit.write(due(unit.state, unit.now)):
         pass
-    unit.write(decide(unit.state, unit.now))
+    if unit.state.pending():
+        unit.write(decide(unit.state, unit.now))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
-from hubgov.core.model import Allocation, Change, ProcessId, SaveRecord, Workload
+from hubgov.core.model import Allocation, Change, ProcessId, SaveRecord, Workload, WorkloadId
 from hubgov.core.states import AllocationState, Event, WorkloadState
 from hubgov.core.transitions import exited, moved
 from hubgov.errors import Conflict, NotAllowed
@@ -69,10 +69,15 @@ def ended(
     signal: int | None,
     by_owner: bool,
 ) -> None:
-    """The server's process ended. `by_owner`: the hub was told to stop it, by a person and not by hubgov."""
+    """The server's process ended. `by_owner`: the hub was told to stop it, by a person and not by hubgov.
+
+    Of what is over already, or of another attempt, it is no news.
+    """
     check_spawner(actor)
-    workload = unit.workload(workload_id)
-    allocation = unit.allocation(workload, attempt)
+    workload = unit.state.workloads.get(WorkloadId(workload_id))
+    allocation = unit.state.allocation_of(workload) if workload is not None else None
+    if workload is None or allocation is None or allocation.attempt != attempt:
+        return
     if by_owner and allocation.outcome is None:
         before = allocation
         allocation = replace(allocation, outcome=WorkloadState.CANCELLED, end_reason="cancelled")

@@ -31,7 +31,7 @@ def cancel(unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool
     check_change(actor, unit.state.policy, workload)
     code = "cancelled" if actor.name == workload.owner else "admin"
     unit.write(cancelled(unit.state, workload, unit.now, actor=actor.name, reason=reason, code=code, now=now))
-    return unit.state.workloads.get(workload.id, workload)
+    return unit.latest(workload)
 
 
 def extend(

@@ -43,6 +43,14 @@ class Unit:
             )
         return workload
 
+    def latest(self, workload: Workload) -> Workload:
+        """The workload as this unit has left it, also when it is over and gone from the live picture."""
+        for written in reversed(self.entries):
+            after = written.change.after
+            if isinstance(after, Workload) and after.id == workload.id:
+                return after
+        return self.state.workloads.get(workload.id, workload)
+
     def allocation(self, workload: Workload, attempt: int | None = None) -> Allocation:
         """The workload's allocation; NotFound without one, or when `attempt` is an older one."""
         allocation = self.state.allocation_of(workload)

@@ -125,15 +125,16 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             return asked
         return texts.best_language(self.request.headers.get("Accept-Language"))
 
-    def desk(self) -> Desk:
-        """Writes documents for this reader, from the picture as it is now."""
+    def desk(self, reader: Actor | None = None, teams: frozenset[str] = frozenset()) -> Desk:
+        """Writes documents for the caller, or for `reader`, from the picture as it is now."""
         return Desk(
             self.governor.state,
             self.services.clock.now(),
-            self.actor,
+            reader or self.actor,
             self.lang,
             self.services.clock.rate,
             self.services.hub_base_url,
+            teams,
         )
 
     def decode_argument(self, value: bytes, name: str | None = None) -> str:

@@ -45,10 +45,12 @@ class Desk:
     lang: str
     clock_rate: int = 1
     base_url: str = "/"
+    teams: frozenset[str] = frozenset()
+    """Teams that the reader sees by name on top of those that follow from his groups."""
     reader: Reader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reader = Reader(self.actor, self.state.policy, self.lang, self.now)
+        self.reader = Reader(self.actor, self.state.policy, self.lang, self.now, self.teams)
 
     @cached_property
     def positions(self) -> dict[WorkloadId, int]:

@@ -15,11 +15,13 @@ from hubgov.core.policy import Policy
 class Reader:
     """Formats for one reader: language, the policy's time zone, what he may see by name."""
 
-    def __init__(self, actor: Actor, policy: Policy, lang: str, now: Instant) -> None:
+    def __init__(
+        self, actor: Actor, policy: Policy, lang: str, now: Instant, teams: frozenset[str] = frozenset()
+    ) -> None:
         self.actor, self.policy, self.lang, self.now = actor, policy, lang, now
         self._zone = ZoneInfo(policy.timezone)
         led = (team for team in policy.teams if actor.leads(policy, team))
-        self.teams = frozenset((*actor.teams(policy), *led))
+        self.teams = frozenset((*actor.teams(policy), *led, *teams))
 
     def clock(self, at: Instant) -> str:
         """Local wall clock: `18:30`, with the day where it isn't today's."""
@@ -99,7 +101,7 @@ class Reader:
 
     def sees(self, holder: HeldBy) -> bool:
         """Whether this reader may know the holder by name."""
-        return self.actor.admin or self.actor.spawner or holder.team in self.teams
+        return self.actor.admin or holder.team in self.teams
 
     def steps(self, codes: tuple[str, ...]) -> tuple[str, ...]:
         """The next steps in words."""

@@ -186,7 +186,7 @@ def test_two_people_and_one_gpu(demo: DemoUnderTest, browser: Browser, amy: Pers
     card = bo.page.locator("#waiting .card")
     expect(card).to_contain_text("Place 1 in queue experiment")
     expect(card).to_contain_text("this request needs 1")
-    waiting = demo.workload("bo")
+    waiting = demo.call("bo", "GET", f"/workloads/{demo.workload('bo')['id']}").json()
     assert waiting["state"] == "pending"
     assert waiting["latest_start"] > holding["expires_at"]
     assert waiting["latest_start_basis"] == "bound"

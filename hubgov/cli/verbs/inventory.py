@@ -14,11 +14,17 @@ from hubgov.cli.screen import NONE, Cell, Screen, Table
 from hubgov.client import Client
 
 
-def _shown(screen: Screen, client: Client, columns: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> int:
+def _shown(
+    screen: Screen,
+    client: Client,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str | Cell]],
+    spare: Sequence[str] = (),
+) -> int:
     if screen.json:
         screen.document(client.document)
         return DONE
-    screen.table(Table(columns, rows))
+    screen.table(Table(columns, rows, spare))
     if not rows:
         screen.remark(screen.text("nothing"))
     return DONE
@@ -55,7 +61,7 @@ def quota(
         "team", "project", "pool", "flavor", "guaranteed", "used", "borrowed", "lent", "available", "borrow",
         "lend", "window", "next_change",
     )  # fmt: skip
-    return _shown(screen, client, columns, rows)
+    return _shown(screen, client, columns, rows, ("window", "next_change", "lent", "lend", "borrow", "project"))
 
 
 def devices(ctx: typer.Context) -> int:
@@ -66,7 +72,9 @@ def devices(ctx: typer.Context) -> int:
         "device", "pool", "flavor", "state", "team", "project", "environment", "owner", "workload", "since",
         "until", "util", "mem", "reading", "isolation",
     )  # fmt: skip
-    return _shown(screen, client, columns, [_device(d, screen.lang) for d in client.devices()])
+    rows = [_device(d, screen.lang) for d in client.devices()]
+    spare = ("since", "isolation", "environment", "team", "flavor", "pool", "reading", "mem", "util", "project")
+    return _shown(screen, client, columns, rows, spare)
 
 
 def _device(d: wire.Device, lang: str) -> list[str | Cell]:
@@ -112,7 +120,7 @@ def pools(ctx: typer.Context) -> int:
     columns = (
         "pool", "engine", "devices", "free", "team", "project", "environment", "owner", "placement", "isolation",
     )  # fmt: skip
-    return _shown(screen, client, columns, rows)
+    return _shown(screen, client, columns, rows, ("engine", "placement", "isolation", "team"))
 
 
 def queues(ctx: typer.Context) -> int:
@@ -139,4 +147,4 @@ def queues(ctx: typer.Context) -> int:
     columns = (
         "queue", "kinds", "pools", "class", "priority", "order", "lease", "max_lease", "held", "pending", "running",
     )  # fmt: skip
-    return _shown(screen, client, columns, rows)
+    return _shown(screen, client, columns, rows, ("order", "class", "priority", "pools"))

@@ -41,7 +41,11 @@ def audit(
         )
         for line in page.items
     ]
-    screen.table(Table(("at", "actor", "event", "workload", "record", "from", "to", "reason"), rows))
+    screen.table(
+        Table(
+            ("at", "actor", "event", "workload", "record", "from", "to", "reason"), rows, ("from", "record", "to")
+        )
+    )
     if not rows:
         screen.remark(screen.text("nothing"))
     return DONE

@@ -30,13 +30,7 @@ class SpawnOptions(WorkloadReader):
         owner = Actor(name=name, groups=groups)
         with self.governor.ledger.reading() as connection:
             last = reading.last_of_server(connection, name, self.query("server") or "")
-        self.reply(spawn_options.document(self.desk_for(owner), owner, self.services.runnable, last))
-
-    def desk_for(self, owner: Actor) -> Any:
-        desk = self.desk()
-        desk.actor = owner
-        desk.__post_init__()
-        return desk
+        self.reply(spawn_options.document(self.desk(owner), owner, self.services.runnable, last))
 
 
 class Launch(WorkloadReader):
@@ -168,7 +162,7 @@ class ReceiptOfWorkload(WorkloadReader):
             segments = reading.segments_of(connection, workload.id)
         facts = receipt.facts(attempts, saves, segments)
         last = attempts[-1] if attempts else None
-        desk = self.desk()
+        desk = self.desk_on(workload)
         return wire.Receipt(
             workload=desk.workload(workload, segments=tuple(segments), last=last),
             documents=tuple(_document(d) for d in facts.documents),

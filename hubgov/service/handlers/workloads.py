@@ -44,13 +44,19 @@ class WorkloadReader(Base):
         check_seen(self.actor, self.governor.state.policy, found)
         return found
 
+    def desk_on(self, workload: Workload) -> Desk:
+        """For the caller; what the spawner reads it shows to the owner, so it is told no more than he is."""
+        if not self.actor.spawner:
+            return self.desk()
+        return self.desk(Actor(name=workload.owner), frozenset({workload.team}))
+
     def document(self, workload: Workload, desk: Desk | None = None) -> wire.Workload:
         """Its document with the cost so far."""
         with self.governor.ledger.reading() as connection:
             segments = reading.segments_of(connection, workload.id)
             attempts = [] if workload.live else reading.allocations_of(connection, workload.id)
         last = attempts[-1] if attempts else None
-        return (desk or self.desk()).workload(workload, segments=tuple(segments), last=last)
+        return (desk or self.desk_on(workload)).workload(workload, segments=tuple(segments), last=last)
 
 
 class Workloads(WorkloadReader):
@@ -99,7 +105,7 @@ class Workloads(WorkloadReader):
             # Decide within the unit, so that the answer says whether it starts.
             cycle(unit)
             now = unit.state.workloads.get(workload.id, workload)
-            return 201 if workload.seq > before else 200, self.desk().workload(now)
+            return 201 if workload.seq > before else 200, self.desk_on(now).workload(now)
 
         await self.once(intent)
 
@@ -126,7 +132,7 @@ class Plan(WorkloadReader):
         decision = submit.plan(
             self.governor.state, body.draft(), owner, self.services.clock.now(), self.services.runnable
         )
-        self.reply(self.desk().decision(decision))
+        self.reply(self.desk(owner).decision(decision))
 
 
 class OneWorkload(WorkloadReader):
@@ -146,7 +152,7 @@ class OneWorkload(WorkloadReader):
         """As a waiting spawn: counted, and turned away when too many are attached."""
         attachments, limit = self.services.attachments, self.governor.state.policy.max_attached
         waiting = workload.state is WorkloadState.PENDING
-        if waiting and not attachments.attached(workload.id) and attachments.count() >= limit:
+        if waiting and not attachments.polling(workload.id) and attachments.count() >= limit:
             raise TooMany(f"{limit} spawns wait attached already", hint="detach; the place in line is kept")
         with attachments.attach(workload.id):
             await self.governor.until_changed(workload.id, after, wait)
@@ -162,7 +168,7 @@ class OneWorkload(WorkloadReader):
 
         def intent(unit: Unit) -> tuple[int, Any]:
             workload = steer.cancel(unit, workload_id, actor, reason=body.reason, now=body.now)
-            return 200, self.desk().workload(workload)
+            return 200, self.desk_on(workload).workload(workload)
 
         await self.once(intent)
 
@@ -222,7 +228,7 @@ class Why(WorkloadReader):
                 f"{workload.id} is over: {self.document(workload).headline}",
                 hint=f"hubgov show {workload.id}",
             )
-        desk = self.desk()
+        desk = self.desk_on(live)
         self.reply(desk.decision(explain.explain(self.governor.state, live, desk.now), live))
 
 

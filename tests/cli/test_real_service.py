@@ -1,0 +1,91 @@
+"""The program against the real service: the documents, sentences and statuses are the service's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.conftest import Program, Ran
+from service_under_test import PREFIX, ServiceUnderTest
+from waiting import until
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ServiceUnderTest]:
+    under_test = ServiceUnderTest(tmp_path / "state")
+    try:
+        under_test.start()
+        yield under_test
+    finally:
+        under_test.close()
+
+
+def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{service.port}{PREFIX}"
+
+    def as_(user: str, *arguments: str, given: str = "") -> Ran:
+        return hubgov(*arguments, given=given, HUBGOV_URL=url, HUBGOV_TOKEN=f"{user}-token", TZ="UTC")
+
+    # 1. One runs, one waits: the list, the numbers, the reasons.
+    running = service.run("amy", "two")["id"]
+    waiting = service.ask("bo", "one").json()["id"]
+    listed = as_("admin", "list", "--columns", "id,state,why,owner,device")
+    assert listed.code == 0
+    assert sorted(row[0] for row in listed.rows[1:]) == sorted([running, waiting])
+    assert listed.out.count("SIMULATED") == 2
+    assert as_("bo", "list", "--json").document["total"] == 1
+    why = as_("bo", "why", waiting)
+    assert (why.code, why.rows[1][:2]) == (0, ["waiting", "waiting_quota"])
+    assert "排队中" in as_("bo", "why", waiting, "--lang", "zh").out
+    assert as_("amy", "devices").out.count("in use") == 2
+    assert as_("bo", "quota").rows[1][0] == "nlp"
+    assert as_("bo", "show", running).code == 1
+    assert as_("bo", "show", "nonsense").code == 1
+
+    # 2. More time: granted, needing a yes, beyond what anybody can grant.
+    extended = as_("amy", "extend", running, "--by", "2h", "--reason", "evaluation")
+    assert (extended.code, extended.err) == (0, "")
+    assert extended.out.startswith("Extended to ")
+    assert as_("amy", "extend", running, "--by", "2h30m", "--reason", "more").code == 6
+    denied = as_("amy", "extend", running, "--by", "9h", "--reason", "more")
+    assert (denied.code, denied.out) == (3, "")
+    assert "9h" in denied.err
+    assert "needs approval" in as_("admin", "extensions").out
+
+    # 3. Plans, holds, nodes, and who may.
+    assert as_("bo", "plan", "--queue", "experiment", "--gpus", "1", "--kind", "notebook").code == 0
+    assert as_("bo", "plan", "--queue", "experiment", "--gpus", "512", "--kind", "notebook").code == 3
+    assert as_("bo", "hold", "experiment", "--reason", "x").code == 3
+    assert as_("admin", "hold", "experiment", "--reason", "repair").code == 0
+    assert as_("admin", "queues").rows[1][8] == "yes"
+    assert as_("admin", "release", "experiment").code == 0
+    node = as_("admin", "devices", "--json").document["items"][0]["node"]
+    assert as_("admin", "drain", node, "--reason", "x").code == 0
+    assert as_("admin", "undrain", node).code == 0
+    assert as_("admin", "pools").code == 0
+
+    # 4. The policy: shown as it is, compared, applied, and moved meanwhile.
+    policy = as_("admin", "policy", "show").out
+    assert policy == (service.state / "policy.yaml").read_text()
+    edited = policy.replace("default: 4h", "default: 3h")
+    (tmp_path / "edited.yaml").write_text(edited)
+    edit = as_("admin", "policy", "diff", str(tmp_path / "edited.yaml"))
+    assert edit.out == "~ queues.experiment.lease.default: 4h -> 3h\n"
+    assert as_("admin", "policy", "apply", str(tmp_path / "edited.yaml"), "--yes").code == 0
+    assert as_("admin", "policy", "apply", "-", "--from", "1", "--yes", given=policy).code == 1
+    wrong = as_("admin", "policy", "apply", "-", "--yes", given="version: 1\nqueue: {}\n")
+    assert wrong.code == 1
+    assert "stdin:2: unknown_key" in wrong.err
+
+    # 5. The end: cancelled, why no longer, who did what.
+    assert as_("bo", "cancel", waiting, "--reason", "done").code == 0
+    assert as_("bo", "show", waiting, "--json").document["state"] == "cancelled"
+    assert as_("bo", "cancel", waiting).code == 1
+    assert as_("bo", "why", waiting).code == 1
+    assert as_("bo", "receipt", waiting).code == 0
+    assert as_("amy", "cancel", running, "--now").code == 0
+    until(lambda: service.show(running)["state"] in ("stopping", "cancelled"), 10, "it stops")
+    events = {row[2] for row in as_("admin", "audit").rows[1:]}
+    assert {"queue_held", "node_drained", "policy_applied", "extension_granted"} <= events
+    assert as_("bo", "audit").code == 3

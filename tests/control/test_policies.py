@@ -1,0 +1,108 @@
+"""Applying a policy: against the version it was made from, all or nothing, and never from under live work."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from control.house import ADMINISTRATOR, POLICY, House, a_house, person
+
+from hubgov.control import policies
+from hubgov.errors import Conflict, Invalid, NotAllowed, PolicyMoved
+
+HOUR = 3_600_000
+
+
+async def _apply(house: House, text: str, based_on: int = 1, by: str | None = None) -> int:
+    actor = person(by) if by else ADMINISTRATOR
+    done = await house.do(lambda unit: policies.apply(unit, text, based_on, actor))
+    return int(done.version)
+
+
+def test_an_edit_made_from_an_old_version_is_not_applied(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            assert await _apply(house, POLICY.replace("grace: 5m", "grace: 6m")) == 2
+            with pytest.raises(PolicyMoved) as error:
+                await _apply(house, POLICY)
+            assert error.value.details == {"version": 2}
+            assert house.governor.state.policy.queues["experiment"].grace_ms == 360_000
+            house.check()
+        async with a_house(tmp_path) as again:
+            assert again.governor.state.policy.version == 2
+
+    asyncio.run(story())
+
+
+def test_of_two_edits_at_once_one_wins(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            edits = (_apply(house, POLICY.replace("grace: 5m", f"grace: {n}m")) for n in (6, 7))
+            results = await asyncio.gather(*edits, return_exceptions=True)
+            assert results[0] == 2
+            assert isinstance(results[1], PolicyMoved)
+            house.check()
+
+    asyncio.run(story())
+
+
+def test_nothing_of_a_faulty_policy_is_applied_and_all_faults_are_told(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            faulty = POLICY.replace("grace: 5m", "grace: soon").replace("pools: [dev]", "pools: [dve]")
+            with pytest.raises(Invalid) as error:
+                await _apply(house, faulty)
+            assert error.value.code == "policy_invalid"
+            assert len(error.value.details["problems"]) == 2
+            assert house.governor.state.policy.version == 1
+            house.check()
+
+    asyncio.run(story())
+
+
+def test_only_an_admin_applies(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            with pytest.raises(NotAllowed):
+                await _apply(house, POLICY, by="lena")
+
+    asyncio.run(story())
+
+
+def test_what_live_work_needs_cannot_be_removed(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("bo")
+            without = POLICY.replace("  nlp: {groups: [nlp]}\n", "").replace("  chat: {team: nlp, owner: bo}\n", "")
+            with pytest.raises(Conflict) as error:
+                await _apply(house, without)
+            assert error.value.code == "in_use"
+            assert any(workload in item for item in error.value.details["in_use"])
+            assert "chat" in house.governor.state.policy.projects
+            await house.cancel(workload)
+            assert await _apply(house, without) == 2
+            house.check()
+
+    asyncio.run(story())
+
+
+def test_a_live_lease_keeps_its_terms_and_the_limits_follow_the_new_policy(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            before = (await house.run(workload)).lease
+            shorter = POLICY.replace("lease: {default: 1h, max: 4h}", "lease: {default: 10m, max: 20m}")
+            shorter = shorter.replace("max_total: 8h", "max_total: 90m")
+            await _apply(house, shorter)
+            assert house.allocation(workload).lease == before
+            assert house.allocation(workload).policy_version == 1
+            await house.pass_time(30 * 60_000, step=60_000)
+            assert house.state(workload) == "running", "it runs to the end that it was given"
+            _, decision = await house.extend(workload, HOUR)
+            assert decision.code == "max_total", "how far it may be moved is today's rule"
+            other = await house.ask("amy", server="b")
+            assert (await house.run(other)).lease.length_ms == 600_000
+            house.check()
+
+    asyncio.run(story())

@@ -1,0 +1,138 @@
+"""The pages for people: sign-in, confinement, both languages, and the one button there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import httpx
+import pytest
+from service_under_test import PREFIX, ServiceUnderTest
+from waiting import until
+
+
+@pytest.fixture(scope="module")
+def waiting(service: ServiceUnderTest) -> Iterator[str]:
+    """Ava waits, behind amy and bo."""
+    service.run("amy")
+    service.run("bo")
+    yield service.ask("ava").json()["id"]
+
+
+def _page(service: ServiceUnderTest, path: str, who: str = "ava", **headers: str) -> httpx.Response:
+    return service.http.get(PREFIX + path, headers={"Authorization": f"token {who}-token", **headers})
+
+
+@pytest.mark.parametrize("path", ["", "wait/{id}", "wait/nb-999", "api/v1/workloads", "api/v1/nothing", "health"])
+def test_every_answer_is_confined(service: ServiceUnderTest, waiting: str, path: str) -> None:
+    answer = _page(service, path.format(id=waiting))
+    if path == "health":
+        return
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cache-Control"] == "no-store"
+    if answer.headers["Content-Type"].startswith("text/html"):
+        assert not re.search(r"<script(?![^>]* src=)|\son\w+=|style=", answer.text), "nothing inline"
+        assert not re.search(r"(?:src|href)=.https?://", answer.text), "nothing from elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "language", "word"),
+    [
+        ("", "", "en", "Waiting for quota"),
+        ("", "zh-CN,zh;q=0.9", "zh-CN", "等待配额"),
+        ("?lang=zh", "en", "zh-CN", "等待配额"),
+        ("?lang=en", "zh", "en", "Waiting for quota"),
+        ("?lang=xx", "zh", "zh-CN", "等待配额"),
+        ("?lang=%25ff", "", "en", "Waiting for quota"),
+    ],
+)
+def test_the_waiting_page_speaks_the_readers_language(
+    service: ServiceUnderTest, waiting: str, query: str, accept: str, language: str, word: str
+) -> None:
+    service.http.cookies.clear()
+    answer = _page(service, f"wait/{waiting}{query}", **({"Accept-Language": accept} if accept else {}))
+    assert answer.status_code == 200
+    assert f'<html lang="{language}">' in answer.text
+    assert word in answer.text
+    remembered = "hubgov_lang" in answer.headers.get("set-cookie", "")
+    assert remembered == (query in ("?lang=zh", "?lang=en"))
+    service.http.cookies.clear()
+
+
+def test_the_waiting_page_names_no_one_of_another_team(service: ServiceUnderTest, waiting: str) -> None:
+    text = _page(service, f"wait/{waiting}").text
+    assert "amy" in text
+    assert "team nlp" in text
+    assert not re.search(r"\bbo\b", text)
+    assert "Place 1 in queue experiment" in text
+
+
+def test_a_page_of_what_one_may_not_see_is_a_404_that_names_nothing(
+    service: ServiceUnderTest, waiting: str
+) -> None:
+    answer = _page(service, f"wait/{waiting}", who="bo")
+    assert answer.status_code == 404
+    assert answer.text.replace(waiting, "ID") == _page(service, "wait/nb-999", who="bo").text.replace("nb-999", "ID")
+
+
+def test_a_stranger_is_sent_to_the_hubs_sign_in(service: ServiceUnderTest, waiting: str) -> None:
+    answer = service.http.get(f"{PREFIX}wait/{waiting}")
+    assert answer.status_code == 302
+    assert "/hub/api/oauth2/authorize" in answer.headers["Location"]
+    assert service.http.post(f"{PREFIX}wait/{waiting}").status_code == 401
+
+
+@contextmanager
+def _signed_in(service: ServiceUnderTest) -> Iterator[httpx.Client]:
+    """A browser that came through the hub's OAuth."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{service.port}", trust_env=False) as browser:
+        sent = browser.get(PREFIX)
+        state = parse_qs(urlparse(sent.headers["Location"]).query)["state"][0]
+        back = browser.get(f"{PREFIX}oauth_callback", params={"code": "c", "state": state})
+        assert back.status_code == 302, back.text
+        yield browser
+
+
+def test_a_browsers_cookie_alone_changes_nothing(service: ServiceUnderTest) -> None:
+    """Another site can make a browser send its cookies, but not the token of the page."""
+    mine = service.ask("amy", "cpu", server="page").json()["id"]
+    with _signed_in(service) as browser:
+        page = browser.get(f"{PREFIX}wait/{mine}")
+        assert page.status_code == 200
+        api = f"{PREFIX}api/v1/workloads/{mine}"
+        forged: list[tuple[str, str, Any]] = [
+            ("POST", f"{PREFIX}wait/{mine}", None),
+            ("DELETE", api, {}),
+            ("POST", f"{api}/claim", {}),
+            ("POST", f"{api}/extensions", {"by_seconds": 60}),
+        ]
+        for method, path, body in forged:
+            answer = browser.request(method, path, json=body, headers={"Sec-Fetch-Mode": "cors"})
+            assert answer.status_code == 403, (method, path, answer.text)
+        assert service.show(mine)["state"] == "admitted"
+        found = re.search(r'data-xsrf="([^"]+)"', page.text)
+        assert found is not None
+        answer = browser.request("DELETE", api, json={}, headers={"X-XSRFToken": found[1]})
+        assert answer.status_code == 200, answer.text
+    until(lambda: service.show(mine)["state"] == "cancelled", 10, "it to be cancelled")
+    token_only = service.call("amy", "POST", "/plan", {"queue": "experiment", "kind": "notebook", "gpus": 0})
+    assert token_only.status_code == 200, "a token in a header needs no such proof"
+
+
+def test_the_button_of_the_page_cancels(service: ServiceUnderTest, waiting: str) -> None:
+    answer = service.http.post(f"{PREFIX}wait/{waiting}", headers={"Authorization": "token ava-token"})
+    assert answer.status_code == 302
+    assert service.show(waiting)["state"] == "cancelled"
+    again = _page(service, f"wait/{waiting}")
+    assert again.status_code == 200
+    assert "This request is over" in again.text
+    home = _page(service, "", who="amy")
+    assert home.status_code == 200
+    assert "SIMULATED" in home.text
