@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +156,18 @@ class DemoUnderTest:
     def spawn(self, user: str, profile: str = "one-gpu", server: str = "") -> httpx.Response:
         path = f"/users/{user}/servers/{server}" if server else f"/users/{user}/server"
         return self.hub(user, "POST", path, {"user_options": {"profile": profile}})
+
+    def begin(self, user: str, profile: str = "one-gpu") -> threading.Thread:
+        """`spawn` in the background: the hub answers only once the server runs, or after ten seconds."""
+
+        def ask() -> None:
+            # Whatever becomes of the request when its hub is killed, the ticket is in the ledger.
+            with contextlib.suppress(httpx.HTTPError):
+                self.spawn(user, profile)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        return thread
 
     def workload(self, user: str) -> dict[str, Any]:
         """The user's newest workload."""

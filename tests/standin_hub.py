@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
@@ -45,6 +46,8 @@ class StandInHub:
         self.stops: list[str] = []
         self.servers: dict[str, dict[str, Any]] = {}
         self.down = False
+        self.on_stop: Callable[[str], None] = lambda path: None
+        """Told of every stop: what the real hub would do to the server's process."""
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -96,6 +99,7 @@ class StandInHub:
             return 201, None
         if method == "DELETE":
             self.stops.append(path)
+            self.on_stop(path)
             return 204, None
         name = path.removeprefix("/users/")
         return 200, {"name": name, "servers": self.servers.get(name, {})}

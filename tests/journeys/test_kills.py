@@ -87,11 +87,12 @@ def reachable(demo: DemoUnderTest, user: str) -> bool:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_killed_while_a_server_starts(demo: DemoUnderTest, part: str) -> None:
-    demo.spawn("amy")
+    asking = demo.begin("amy")
     starting = demo.until_state("amy", "starting")
     demo.kill(part)
     demo.up()
     running = demo.until_state("amy", "running", 120)
+    asking.join(60)
     assert running["id"] == starting["id"], "the ticket is the same"
     held_once(demo)
     until(lambda: reachable(demo, "amy"), 60, "amy's server to be reachable through the proxy")
