@@ -10,7 +10,6 @@ from typing import Any
 from traitlets import Bool, Enum, Integer, Unicode, default
 from traitlets.config import Configurable
 
-
 DATABASE_VARIABLE = "HUBGOV_DATABASE_URL"
 
 

@@ -40,11 +40,13 @@ class Runner:
         if not self._alive("proxy"):
             wanted = proxy.command(self._state, self._settings)
             self._start("proxy", wanted.arguments, wanted.environment)
+        older = None
         if not self._alive("hub"):
+            older = self._service_pid()  # of a hub that was killed: it answers until the new one has taken over
             config = Path(__file__).parent / "jupyterhub_config.py"
             self._start("hub", [sys.executable, "-m", "jupyterhub", "-f", str(config)], {})
         self._until(lambda: self._answers("/hub/health"), "the hub", "hub")
-        self._until(lambda: self._answers("/services/hubgov/health"), "the hubgov service", "hub")
+        self._until(lambda: self._service_pid() not in (None, older), "the hubgov service", "hub")
 
     def running(self) -> bool:
         """Whether proxy, hub and service are all there and answer."""
@@ -87,6 +89,13 @@ class Runner:
                 raise Unavailable(
                     f"{what} does not answer after {START_SECONDS:.0f} s", hint=self._last_lines(process)
                 )
+
+    def _service_pid(self) -> int | None:
+        """The process that answers as the service; None while none does."""
+        try:
+            return int(str(self.health()["pid"]))
+        except (httpx.HTTPError, ValueError):
+            return None
 
     def _answers(self, path: str) -> bool:
         try:

@@ -210,6 +210,8 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         self.set_status(status)
         if status == 503:
             self.set_header("Retry-After", "5")
+        if status == 405:
+            self.set_header("Allow", ", ".join(self.methods()))
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(json.dumps({"error": document}, ensure_ascii=False))
 
@@ -242,6 +244,12 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.services.log.info("event=refused path=%s code=%s", self.request.path, code)
             return
         super().log_exception(typ, value, tb)
+
+    @classmethod
+    def methods(cls) -> list[str]:
+        """The methods that this address has."""
+        missing = web.RequestHandler._unimplemented_method
+        return [m for m in cls.SUPPORTED_METHODS if getattr(cls, m.lower()) is not missing]
 
     def now_text(self) -> str:
         return to_rfc3339(self.services.clock.now())

@@ -12,9 +12,34 @@ from pydantic.json_schema import models_json_schema
 
 from hubgov import __version__, wire
 from hubgov.service import bodies
+from hubgov.service.handlers.workloads import MAX_WAIT_SECONDS
 from hubgov.service.routes import ROUTES, Route
 
 _ID = {"type": "string"}
+_WORKLOAD_ID = {"type": "string", "pattern": "^[a-z]{2}-[0-9]{1,18}$"}
+_BOUNDS: dict[str, dict[str, Any]] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
+    "cursor": {"type": "integer", "minimum": 0, "maximum": 2**62},
+    "after": {"type": "integer", "minimum": 0, "maximum": 2**62},
+    "wait": {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS},
+}
+"""Schemas of parameters whose bounds the handlers check."""
+_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "details", "hint"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "details": {"type": "object"},
+                "hint": {"type": "string"},
+            },
+        }
+    },
+}
 _WIRE = tuple(
     kind
     for _, kind in inspect.getmembers(wire, dataclasses.is_dataclass)
@@ -34,6 +59,7 @@ def document(prefix: str) -> dict[str, Any]:
         schema = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
         schemas |= {name: _plain_names(s) for name, s in schema.pop("$defs", {}).items()}
         schemas[kind.__name__] = _plain_names(schema)
+    schemas["Error"] = _ERROR
     paths: dict[str, Any] = {}
     for route in ROUTES:
         path = _path(route.pattern)
@@ -69,9 +95,13 @@ def _path(pattern: str) -> str:
 
 def _operation(route: Route, path: str) -> dict[str, Any]:
     names = re.findall(r"{(\w+)}", path)
-    parameters = [{"name": n, "in": "path", "required": True, "schema": _ID} for n in names]
+    parameters: list[dict[str, Any]] = [
+        {"name": n, "in": "path", "required": True, "schema": _WORKLOAD_ID if n == "workload_id" else _ID}
+        for n in names
+    ]
     parameters += [
-        {"name": n, "in": "query", "required": False, "schema": {"type": kind}} for n, kind in route.query
+        {"name": n, "in": "query", "required": False, "schema": _BOUNDS.get(n, {"type": kind})}
+        for n, kind in route.query
     ]
     if route.method in ("POST", "PUT", "DELETE", "PATCH"):
         parameters.append(
@@ -81,7 +111,8 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
         "operationId": f"{route.method.lower()}{re.sub(r'[^a-zA-Z]+', '_', path)}",
         "summary": route.summary,
         "parameters": parameters,
-        "responses": {str(status): {"description": text} for status, text in {**route.answers, **_ERRORS}.items()},
+        "responses": {str(status): _answer(route, status, text) for status, text in route.answers.items()}
+        | {str(status): {"description": text, "content": _json("Error")} for status, text in _ERRORS.items()},
     }
     if route.body is not None:
         schema = {"$ref": f"#/components/schemas/{route.body.__name__}"}
@@ -90,13 +121,42 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
     return operation
 
 
+def _answer(route: Route, status: int, text: str) -> dict[str, Any]:
+    if status == 204:
+        return {"description": text}
+    if route.document is None:
+        return {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
+    if not route.listed:
+        return {"description": text, "content": _json(route.document.__name__)}
+    schema = {
+        "type": "object",
+        "required": ["items", "next", "total"],
+        "properties": {
+            "items": {"type": "array", "items": _reference(route.document.__name__)},
+            "next": {"type": ["string", "null"]},
+            "total": {"type": "integer"},
+        },
+    }
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
+
+
+def _json(name: str) -> dict[str, Any]:
+    return {"application/json": {"schema": _reference(name)}}
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
 _ERRORS = {
     400: "the request breaks the contract",
     401: "no valid token",
     403: "not allowed",
     404: "no such thing, or none that you may see",
+    405: "not with this method",
     409: "it ended or moved meanwhile",
     412: "the policy moved",
+    413: "the body is too large",
     422: "refused by the policy, or an idempotency key reused",
     429: "too many at once",
     503: "something this needs doesn't answer",

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from hubgov import wire
 from hubgov.service import bodies
 from hubgov.service.handlers import governance, servers, workloads
 
@@ -28,45 +29,74 @@ class Route:
     body: type[BaseModel] | None = None
     query: tuple[tuple[str, str], ...] = ()
     answers: Mapping[int, str] = field(default_factory=lambda: dict(_OK))
+    document: type[Any] | None = None
+    """What a good answer is, where it is a document of the wire."""
+    listed: bool = False
+    """Whether it is a list of them."""
 
 
-def _get(pattern: str, handler: type[Any], summary: str, *query: tuple[str, str]) -> Route:
-    return Route(method="GET", pattern=pattern, handler=handler, summary=summary, query=query)
+def _get(
+    pattern: str,
+    handler: type[Any],
+    summary: str,
+    *query: tuple[str, str],
+    one: type[Any] | None = None,
+    many: type[Any] | None = None,
+) -> Route:
+    return Route(
+        method="GET", pattern=pattern, handler=handler, summary=summary, query=query, document=one or many,
+        listed=many is not None,
+    )  # fmt: skip
 
 
-def _post(pattern: str, handler: type[Any], summary: str, body: type[BaseModel], *statuses: int) -> Route:
+def _post(
+    pattern: str,
+    handler: type[Any],
+    summary: str,
+    body: type[BaseModel],
+    *statuses: int,
+    one: type[Any] | None = None,
+) -> Route:
     answers = dict.fromkeys(statuses or (200,), "done")
-    return Route(method="POST", pattern=pattern, handler=handler, summary=summary, body=body, answers=answers)
+    return Route(
+        method="POST", pattern=pattern, handler=handler, summary=summary, body=body, answers=answers, document=one
+    )
 
 
 ROUTES: tuple[Route, ...] = (
     _get(
         "/workloads", workloads.Workloads, "List workloads, newest first",
         ("state", "string"), ("owner", "string"), ("team", "string"), ("queue", "string"), *_PAGE,
+        many=wire.Workload,
     ),
-    _post("/workloads", workloads.Workloads, "Submit a workload", bodies.WorkloadBody, 201, 200),
-    _post("/plan", workloads.Plan, "What would happen to this request now", bodies.WorkloadBody),
+    _post("/workloads", workloads.Workloads, "Submit a workload", bodies.WorkloadBody, 201, 200, one=wire.Workload),
+    _post("/plan", workloads.Plan, "What would happen to this request now", bodies.WorkloadBody, one=wire.Decision),
     _get(
         f"/workloads/{ID}", workloads.OneWorkload, "Show a workload, or wait for its next version",
         ("after", "integer"), ("wait", "integer"), ("attach", "string"),
+        one=wire.Workload,
     ),
     Route(
         method="DELETE", pattern=f"/workloads/{ID}", handler=workloads.OneWorkload, summary="Cancel a workload",
-        body=bodies.CancelBody,
+        body=bodies.CancelBody, document=wire.Workload,
     ),
     _post(
-        f"/workloads/{ID}/extensions", workloads.Extensions, "Ask for more time", bodies.ExtensionBody, 201, 202
+        f"/workloads/{ID}/extensions", workloads.Extensions, "Ask for more time", bodies.ExtensionBody, 201, 202, 200,
+        one=wire.Extension,
     ),
-    _get(f"/workloads/{ID}/why", workloads.Why, "The current Decision"),
+    _get(f"/workloads/{ID}/why", workloads.Why, "The current Decision", one=wire.Decision),
     _get(f"/workloads/{ID}/events", workloads.Events, "The journal of a workload", ("limit", "integer")),
-    _get(f"/workloads/{ID}/receipt", servers.ReceiptOfWorkload, "What was saved, lost, used, charged"),
-    _get("/extensions", workloads.AllExtensions, "Requests for more time"),
+    _get(
+        f"/workloads/{ID}/receipt", servers.ReceiptOfWorkload, "What was saved, lost, used, charged",
+        one=wire.Receipt,
+    ),
+    _get("/extensions", workloads.AllExtensions, "Requests for more time", many=wire.Extension),
     _get("/queues", governance.Queues, "Queues"),
     _post(f"/queues/{NAME.format('queue')}/hold", governance.HoldQueue, "Hold a queue", bodies.HoldBody),
     _post(f"/queues/{NAME.format('queue')}/release", governance.ReleaseQueue, "Release it", bodies.ReasonBody),
-    _get("/quotas", governance.Quotas, "Quota and use", ("team", "string"), ("pool", "string")),
+    _get("/quotas", governance.Quotas, "Quota and use", ("team", "string"), ("pool", "string"), many=wire.Quota),
     _get("/pools", governance.Pools, "Pools"),
-    _get("/devices", governance.Devices, "Devices, whose they are and who holds them"),
+    _get("/devices", governance.Devices, "Devices, whose they are and who holds them", many=wire.Device),
     _get(
         "/audit", governance.Audit, "Who did what and why",
         ("workload", "string"), ("all", "string"), *_PAGE,
@@ -82,19 +112,19 @@ ROUTES: tuple[Route, ...] = (
     _post(f"/nodes/{NAME.format('node')}/undrain", governance.UndrainNode, "Undrain it", bodies.ReasonBody),
     # the spawner's
     _get("/spawn-options", servers.SpawnOptions, "What the spawn form shows", ("user", "string")),
-    _post(f"/workloads/{ID}/launch", servers.Launch, "Begin to start a server", bodies.AttemptBody),
+    _post(f"/workloads/{ID}/launch", servers.Launch, "Begin to start a server", bodies.AttemptBody, one=wire.Launch),
     _post(
         f"/workloads/{ID}/processes", servers.Processes, "Which processes a server is", bodies.ProcessesBody, 204
     ),
-    _post(f"/workloads/{ID}/ready", servers.Ready, "A server answers", bodies.ReadyBody),
+    _post(f"/workloads/{ID}/ready", servers.Ready, "A server answers", bodies.ReadyBody, one=wire.Workload),
     _post(f"/workloads/{ID}/stopping", servers.Stopping, "The hub stops a server", bodies.AttemptBody, 204),
     _post(f"/workloads/{ID}/ended", servers.EndedReport, "A server's process ended", bodies.EndedBody, 204),
     _get(
         f"/servers/{NAME.format('user')}/{NAME.format('server')}/receipt", servers.ReceiptOfServer,
-        "Receipt of a named server's last session",
+        "Receipt of a named server's last session", one=wire.Receipt,
     ),
     _get(
-        f"/servers/{NAME.format('user')}/receipt", servers.ReceiptOfServer, "Receipt of the last session"
+        f"/servers/{NAME.format('user')}/receipt", servers.ReceiptOfServer, "Receipt of the last session", one=wire.Receipt,
     ),
     # the notebook server's own
     Route(

@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
@@ -293,7 +292,7 @@ def _wait_for_the_parents_end(stop: threading.Event) -> None:
     while os.read(0, 4096):
         pass
     stop.set()
-    time.sleep(_LAST_CALL_SECONDS)
+    threading.Event().wait(_LAST_CALL_SECONDS)
     os._exit(EXIT_DRIVER)
 
 

@@ -10,6 +10,8 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
+from hubgov_spawner import isolation
+
 from hubgov import texts
 from hubgov.config import private_folder
 from hubgov.demo import settings
@@ -17,7 +19,6 @@ from hubgov.demo.demo_texts import DEMO
 from hubgov.demo.runner import Runner
 from hubgov.demo.settings import PEOPLE, Settings
 from hubgov.errors import HubgovError, Unavailable
-from hubgov_spawner import isolation
 
 FAST_RATE = 60
 
