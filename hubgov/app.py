@@ -55,7 +55,7 @@ def read_policy(text: str, version: int) -> Policy:
     return loaded.policy
 
 
-def state_id(state_dir: str) -> str:
+def site_of(state_dir: str) -> str:
     """What tells the services of one state folder from others', without telling where it is."""
     return hashlib.sha256(os.path.realpath(state_dir).encode()).hexdigest()[:16]
 
@@ -117,7 +117,7 @@ class Service:
         self.governor = Governor(self.ledger, state, self.clock, self._log)
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
-        self.engine = HubEngine(self._around.api_url, self._around.api_token, self._log)
+        self.engine = HubEngine(self._around.api_url, self._around.api_token, site_of(config.state_dir), self._log)
         self._closing.push_async_callback(self.engine.close)
         self._closing.push_async_callback(self._end_loops)
         self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
@@ -143,10 +143,11 @@ class Service:
             hub_base_url=self._around.hub_base_url,
             service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
             prefix=self._around.prefix,
+            site=site_of(self._config.state_dir),
             isolation="advisory" if self._config.isolation == "none" else "enforced",
             log=self._log,
         )
-        app = application.make(services, state_id(self._config.state_dir))
+        app = application.make(services)
         http = HTTPServer(app, xheaders=True, max_body_size=READ_BYTES)
         self._closing.callback(http.stop)
         http.listen(address.port or self._config.service_port, address.hostname or "127.0.0.1")

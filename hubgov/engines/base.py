@@ -10,6 +10,15 @@ from hubgov.core.policy import Kind
 from hubgov.core.states import AllocationState
 
 
+def mark(site: str, allocation: Allocation) -> str:
+    """What every process of an allocation carries in HUBGOV_ALLOCATION_ID.
+
+    `site` tells one ledger from another: two hubs on one machine both have an `nb-1.1`, and the stragglers of
+    the one are not the other's to kill.
+    """
+    return f"{allocation.id}@{site}"
+
+
 class Seen(StrEnum):
     """What an engine sees of an allocation's processes."""
 

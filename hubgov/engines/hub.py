@@ -14,7 +14,7 @@ import httpx
 from hubgov import processes
 from hubgov.core.model import Allocation, ProcessId, Workload
 from hubgov.core.policy import Kind
-from hubgov.engines.base import Engine, Knows, Seen, meant_to_live
+from hubgov.engines.base import Engine, Knows, Seen, mark, meant_to_live
 from hubgov.errors import Unavailable
 from hubgov.wire import ProcessRef
 
@@ -24,7 +24,8 @@ class HubEngine(Engine):
 
     kinds = frozenset({Kind.NOTEBOOK})
 
-    def __init__(self, api_url: str, token: str, log: logging.Logger, timeout: float = 30.0) -> None:
+    def __init__(self, api_url: str, token: str, site: str, log: logging.Logger, timeout: float = 30.0) -> None:
+        self._site = site
         self._log = log
         self._client = httpx.AsyncClient(
             base_url=api_url, headers={"Authorization": f"token {token}"}, timeout=timeout, trust_env=False
@@ -50,15 +51,17 @@ class HubEngine(Engine):
             )
 
     def kill(self, allocation: Allocation) -> None:
-        processes.signal_box(_ref(allocation.main), _ref(allocation.init), kill=True, allocation_id=allocation.id)
+        processes.signal_box(
+            _ref(allocation.main), _ref(allocation.init), kill=True, allocation_id=mark(self._site, allocation)
+        )
 
     def look(self, allocation: Allocation) -> Seen:
         main, init = _ref(allocation.main), _ref(allocation.init)
         if main is None and init is None and meant_to_live(allocation):
-            return Seen.ALIVE if processes.marked_with(allocation.id) else Seen.UNSEEN
+            return Seen.ALIVE if processes.marked_with(mark(self._site, allocation)) else Seen.UNSEEN
         if main is not None and processes.is_alive(main):
             return Seen.ALIVE
-        return Seen.GONE if processes.box_gone(main, init, allocation.id) else Seen.ENDED
+        return Seen.GONE if processes.box_gone(main, init, mark(self._site, allocation)) else Seen.ENDED
 
     async def knows(self, workload: Workload) -> Knows:
         try:

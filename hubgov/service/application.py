@@ -31,7 +31,7 @@ class Callback(HubOAuthCallbackHandler):  # type: ignore[misc]
     """Where the hub sends people back after their sign-in."""
 
 
-def make(services: Services, state_id: str) -> web.Application:
+def make(services: Services) -> web.Application:
     """The application under the service's prefix."""
     prefix = services.prefix
     api = prefix.rstrip("/") + wire.API
@@ -53,7 +53,6 @@ def make(services: Services, state_id: str) -> web.Application:
         table,
         default_handler_class=NoSuchRoute,
         hubgov=services,
-        state_id=state_id,
         templates=_templates(prefix),
         cookie_secret=secrets.token_bytes(32),
         xsrf_cookies=True,

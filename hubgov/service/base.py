@@ -61,6 +61,8 @@ class Services:
     service_url: str
     """Where servers on this machine reach the service, without the proxy."""
     prefix: str
+    site: str
+    """Tells this ledger's processes from those of another hub on the machine."""
     isolation: str
     log: logging.Logger
 
@@ -153,9 +155,12 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """A whole number of the query, within its bounds; Invalid else."""
-        text = self.get_query_argument(name, "")
-        if not text:
+        given = self.get_query_arguments(name)
+        if not given:
             return default
+        if len(given) > 1:
+            raise errors.Invalid(f"{name}: given {len(given)} times", hint="give it once")
+        text = given[0]
         if not re.fullmatch(r"-?[0-9]{1,19}", text):
             raise errors.Invalid(f"{name}: {text[:40]!r} is not a whole number", hint=f"{least} to {most}")
         if not least <= int(text) <= most:

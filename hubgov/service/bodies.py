@@ -118,9 +118,9 @@ class WorkloadBody(Strict):
     project: Name | None = None
     team: Name | None = None
     flavor: Annotated[
-        list[Name] | None,
+        Annotated[list[Name], Field(max_length=32)] | None,
         BeforeValidator(_flavors),
-        Field(max_length=32, json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array"}]}),
+        Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "null"}]}),
     ] = None
     memory: Memory | None = None
     cpus: Count | None = None
@@ -226,7 +226,7 @@ class DocumentBody(Strict):
     bytes: Annotated[int, Field(ge=0, le=2**62)] = 0
     sha256: Annotated[str, StringConstraints(max_length=64)] = ""
     saved_at: Annotated[str, StringConstraints(max_length=40)] | None = None
-    copy_: Annotated[str | None, Field(alias="copy", max_length=4096)] = None
+    copy_: Annotated[Annotated[str, StringConstraints(max_length=4096)] | None, Field(alias="copy")] = None
     error: Text = ""
 
 

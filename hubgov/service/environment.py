@@ -6,17 +6,18 @@ from pathlib import Path
 
 from hubgov.core.model import Allocation, Workload
 from hubgov.core.state import State
+from hubgov.engines.base import mark
 
 _SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 
 
-def variables(workload: Workload, allocation: Allocation, service_url: str) -> dict[str, str]:
+def variables(workload: Workload, allocation: Allocation, *, service_url: str, site: str) -> dict[str, str]:
     """The variables of 4-interfaces. Devices by UUID; empty, not absent, when none was granted: a session
     without the variable would see every card."""
     return {
         "CUDA_VISIBLE_DEVICES": ",".join(share.uuid for share in allocation.devices),
         "HUBGOV_WORKLOAD_ID": workload.id,
-        "HUBGOV_ALLOCATION_ID": allocation.id,
+        "HUBGOV_ALLOCATION_ID": mark(site, allocation),
         "HUBGOV_URL": service_url,
     }
 

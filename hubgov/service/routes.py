@@ -81,8 +81,8 @@ ROUTES: tuple[Route, ...] = (
         body=bodies.CancelBody, document=wire.Workload,
     ),
     _post(
-        f"/workloads/{ID}/extensions", workloads.Extensions, "Ask for more time", bodies.ExtensionBody, 201, 202, 200,
-        one=wire.Extension,
+        f"/workloads/{ID}/extensions", workloads.Extensions, "Ask for more time", bodies.ExtensionBody,
+        201, 202, 200, one=wire.Extension,
     ),
     _get(f"/workloads/{ID}/why", workloads.Why, "The current Decision", one=wire.Decision),
     _get(f"/workloads/{ID}/events", workloads.Events, "The journal of a workload", ("limit", "integer")),
@@ -112,7 +112,9 @@ ROUTES: tuple[Route, ...] = (
     _post(f"/nodes/{NAME.format('node')}/undrain", governance.UndrainNode, "Undrain it", bodies.ReasonBody),
     # the spawner's
     _get("/spawn-options", servers.SpawnOptions, "What the spawn form shows", ("user", "string")),
-    _post(f"/workloads/{ID}/launch", servers.Launch, "Begin to start a server", bodies.AttemptBody, one=wire.Launch),
+    _post(
+        f"/workloads/{ID}/launch", servers.Launch, "Begin to start a server", bodies.AttemptBody, one=wire.Launch
+    ),
     _post(
         f"/workloads/{ID}/processes", servers.Processes, "Which processes a server is", bodies.ProcessesBody, 204
     ),
@@ -124,7 +126,8 @@ ROUTES: tuple[Route, ...] = (
         "Receipt of a named server's last session", one=wire.Receipt,
     ),
     _get(
-        f"/servers/{NAME.format('user')}/receipt", servers.ReceiptOfServer, "Receipt of the last session", one=wire.Receipt,
+        f"/servers/{NAME.format('user')}/receipt", servers.ReceiptOfServer, "Receipt of the last session",
+        one=wire.Receipt,
     ),
     # the notebook server's own
     Route(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from service_under_test import PREFIX, ServiceUnderTest
 from waiting import until
 
+from hubgov.errors import Invalid
+from hubgov.service import reading_json
 from hubgov.service.routes import ROUTES
 
 CHANGING = [route for route in ROUTES if route.method in ("POST", "PUT", "DELETE")]
@@ -62,10 +65,26 @@ BODIES: dict[str, bytes] = {
 }
 
 
-def _address(pattern: str) -> str:
-    from hubgov.service.openapi import _path
+ODD: tuple[Any, ...] = (
+    None, [], {}, "", 0, -1, 1.5, True, "x", ["x"], {"a": 1}, 10**30, [None], [[]], {"": None}, "9" * 5000,
+)  # fmt: skip
 
-    return f"{PREFIX}api/v1{_path(pattern).format(**NAMES)}"
+
+@pytest.mark.parametrize("route", CHANGING, ids=IDS)
+def test_no_value_of_a_field_breaks_its_reading(route: Any) -> None:
+    """Read, or refused as invalid: never a failure of the reader itself."""
+    for name, field in route.body.model_fields.items():
+        for value in ODD:
+            try:
+                reading_json.parse(route.body, json.dumps({field.alias or name: value}).encode())
+            except Invalid as refused:
+                assert refused.details["problems"]
+
+
+def _address(pattern: str) -> str:
+    """The address of a route with names that exist, or might."""
+    plain = re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"{\1}", pattern)
+    return f"{PREFIX}api/v1{plain.format(**NAMES)}"
 
 
 def _send(service: ServiceUnderTest, who: str, method: str, address: str, body: bytes) -> Any:
@@ -131,6 +150,14 @@ def test_the_log_holds_neither_tokens_nor_what_people_wrote(service: ServiceUnde
     service.call("bo", "PUT", "/nothing?token=query-secret-8")
     log = service.log()
     assert workload["id"] in log
-    for word in ("s3cr3t", "event=forged", "private-name-77", "hunter2", "bo-token", "query-secret", "spawner-token"):
+    for word in (
+        "s3cr3t",
+        "event=forged",
+        "private-name-77",
+        "hunter2",
+        "bo-token",
+        "query-secret",
+        "spawner-token",
+    ):
         assert word not in log, word
     assert "Traceback" not in log

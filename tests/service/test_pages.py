@@ -79,7 +79,9 @@ def test_a_page_of_what_one_may_not_see_is_a_404_that_names_nothing(
 ) -> None:
     answer = _page(service, f"wait/{waiting}", who="bo")
     assert answer.status_code == 404
-    assert answer.text.replace(waiting, "ID") == _page(service, "wait/nb-999", who="bo").text.replace("nb-999", "ID")
+    assert answer.text.replace(waiting, "ID") == _page(service, "wait/nb-999", who="bo").text.replace(
+        "nb-999", "ID"
+    )
 
 
 def test_a_stranger_is_sent_to_the_hubs_sign_in(service: ServiceUnderTest, waiting: str) -> None:

@@ -21,7 +21,9 @@ KEPT = (
     "id", "state", "attempt", "position", "devices", "expires_at", "hard_end_at", "grace_until", "lease_version",
     "submitted_at", "started_at", "extensions_left", "version",
 )  # fmt: skip
-SHORT = POLICY.replace("lease: {default: 4h, max: 12h}", "lease: {default: 2s, max: 12h}\n    warn: []\n    grace: 1h")
+SHORT = POLICY.replace(
+    "lease: {default: 4h, max: 12h}", "lease: {default: 2s, max: 12h}\n    warn: []\n    grace: 1h"
+)
 
 
 class Server:
@@ -81,7 +83,9 @@ def test_kill_9(fresh: ServiceUnderTest, state: str) -> None:
         fresh.call("spawner", "POST", f"/workloads/{mine}/launch", {"attempt": 1})
     else:
         servers.append(Server(fresh, mine))
-    waiting = [fresh.ask(user, server=server).json()["id"] for user, server in (("ava", ""), ("bo", ""), ("bo", "b"))]
+    waiting = [
+        fresh.ask(user, server=server).json()["id"] for user, server in (("ava", ""), ("bo", ""), ("bo", "b"))
+    ]
     if state == "running":
         fresh.call("amy", "POST", f"/workloads/{mine}/extensions", {"by_seconds": 600})
     before = _kept(fresh)
@@ -95,7 +99,9 @@ def test_kill_9(fresh: ServiceUnderTest, state: str) -> None:
         assert epoch == 2
         fresh.call("amy", "DELETE", f"/workloads/{mine}", {"now": True})
         until(lambda: fresh.show(mine)["ended_at"], 30, "the devices to be free")
-        until(lambda: len(fresh.call("admin", "GET", "/workloads?state=admitted").json()["items"]) == 2, 10, "turns")
+        until(
+            lambda: len(fresh.call("admin", "GET", "/workloads?state=admitted").json()["items"]) == 2, 10, "turns"
+        )
         _held_once(fresh)
         receipt = fresh.call("amy", "GET", f"/workloads/{mine}/receipt").json()
         shown = receipt["workload"]
@@ -162,7 +168,9 @@ def test_a_second_service_on_the_same_state_makes_the_first_stand_down(fresh: Se
 
     until(answered_by_the_second, 30, "the second to answer")
     assert _kept(fresh) == before
-    assert fresh.call("amy", "POST", f"/workloads/{running['id']}/extensions", {"by_seconds": 60}).status_code == 201
+    assert (
+        fresh.call("amy", "POST", f"/workloads/{running['id']}/extensions", {"by_seconds": 60}).status_code == 201
+    )
     assert fresh.show(waiting)["state"] == "pending"
     _held_once(fresh)
     assert "event=standing_down_older" in fresh.log()

@@ -128,9 +128,7 @@ def test_what_is_there(service: ServiceUnderTest, session: dict[str, Any]) -> No
     assert options["projects"] == [{"name": "seg", "team": "vision", "environment": "experiment"}]
 
 
-def test_every_device_says_whose_it_is_and_who_holds_it(
-    service: ServiceUnderTest, session: dict[str, Any]
-) -> None:
+def test_every_device_says_whose_it_is_and_who_holds_it(service: ServiceUnderTest, session: dict[str, Any]) -> None:
     devices = service.call("admin", "GET", "/devices").json()["items"]
     assert len(devices) == 2
     for device in devices:
@@ -312,9 +310,7 @@ def test_reports_of_an_attempt_that_is_over(service: ServiceUnderTest, session: 
     assert service.show(session["id"])["state"] == "running"
 
 
-def test_a_save_of_somebody_else_cannot_be_overwritten(
-    service: ServiceUnderTest, session: dict[str, Any]
-) -> None:
+def test_a_save_of_somebody_else_cannot_be_overwritten(service: ServiceUnderTest, session: dict[str, Any]) -> None:
     other = service.run("bo")
     theirs = f"{other['id']}.1-1-end"
     forged = {"save": theirs, "asked_lab": False, "documents": [], "error": "nothing to see"}
@@ -333,7 +329,9 @@ def test_a_held_queue_starts_nothing_and_a_closed_one_takes_nothing(service: Ser
     assert held.json() == {"queue": "experiment", "held": True, "closed": False, "reason": "upkeep"}
     waiting = service.ask("amy", "cpu", server="held").json()
     assert (waiting["state"], waiting["why"]) == ("held", "held")
-    assert service.call("admin", "POST", "/queues/experiment/hold", {"reason": "r", "closed": True}).json()["closed"]
+    assert service.call("admin", "POST", "/queues/experiment/hold", {"reason": "r", "closed": True}).json()[
+        "closed"
+    ]
     _refused(service.ask("amy", "cpu", server="other"), 422, "held")
     assert service.call("admin", "POST", "/queues/experiment/release", {}).status_code == 200
     assert service.show(waiting["id"])["state"] == "admitted"

@@ -102,9 +102,7 @@ def test_authority_needs_the_scope_and_never_a_servers_token(
     assert service.call("admin", "GET", "/policy").json()["version"] == 1
 
 
-def test_a_servers_token_acts_for_its_owner_and_no_further(
-    service: ServiceUnderTest, cast: dict[str, str]
-) -> None:
+def test_a_servers_token_acts_for_its_owner_and_no_further(service: ServiceUnderTest, cast: dict[str, str]) -> None:
     assert service.call("admin-server", "GET", f"/workloads/{cast['ava']}").status_code == 404
     assert service.call("admin-server", "DELETE", f"/workloads/{cast['ava']}", {}).status_code == 404
     assert service.call("amy-server", "GET", f"/workloads/{cast['amy']}").status_code == 200

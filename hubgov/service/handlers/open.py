@@ -34,7 +34,7 @@ class Health(web.RequestHandler):
                     "status": "ok",
                     "version": __version__,
                     "pid": os.getpid(),
-                    "state": self.application.settings["state_id"],
+                    "state": services.site,
                     "epoch": services.governor.ledger.epoch,
                     "policy_version": services.governor.state.policy.version,
                     "mode": services.governor.state.policy.mode.value,

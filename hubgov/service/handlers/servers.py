@@ -47,7 +47,12 @@ class Launch(WorkloadReader):
                 allocation=allocation.id,
                 attempt=allocation.attempt,
                 device_nodes=environment.device_nodes(self.governor.state, allocation),
-                environment=environment.variables(workload, allocation, self.services.service_url),
+                environment=environment.variables(
+                    workload,
+                    allocation,
+                    service_url=self.services.service_url,
+                    site=self.services.site,
+                ),
             )
         )
 

@@ -1,0 +1,65 @@
+"""The OpenAPI document is the contract: what it describes is what the service does, for whoever asks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from service_under_test import PREFIX, ServiceUnderTest
+
+CHECKS = (
+    "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
+    "negative_data_rejection", "unsupported_method",
+)  # fmt: skip
+CALLERS = ("admin", "amy", "spawner")
+
+
+def _conform(service: ServiceUnderTest, folder: Path, examples: int, *options: str) -> None:
+    """Requests made from the document, valid and invalid ones, with three identities at the same time."""
+    base = f"http://127.0.0.1:{service.port}{PREFIX}"
+    command = [str(Path(sys.executable).parent / "schemathesis"), "run", f"{base}openapi.json"]
+    command += ["--url", f"{base}api/v1", "--checks", ",".join(CHECKS), "--phases", "coverage,fuzzing"]
+    command += ["--max-examples", str(examples), "--no-color", "--warnings", "off", *options]
+    runs = {}
+    for who in CALLERS:
+        (folder / who).mkdir()
+        with (folder / who / "report").open("wb") as report:
+            one = [*command, "-H", f"Authorization: token {who}-token"]
+            runs[who] = subprocess.Popen(one, cwd=folder / who, stdout=report, stderr=report)
+    failed = [who for who, run in runs.items() if run.wait(1500) != 0]
+    reports = "\n".join((folder / who / "report").read_text()[-5000:] for who in failed)
+    assert not failed, f"{failed}\n{reports}"
+    assert "Traceback" not in service.log()
+
+
+def test_requests_made_from_the_document(service: ServiceUnderTest, tmp_path: Path) -> None:
+    service.run("amy")
+    service.ask("ava", "two")
+    _conform(service, tmp_path, 3, "--generation-deterministic")
+
+
+@pytest.mark.slow
+def test_many_requests_made_from_the_document(fresh: ServiceUnderTest, tmp_path: Path) -> None:
+    fresh.start()
+    fresh.run("amy")
+    fresh.ask("ava", "two")
+    _conform(fresh, tmp_path, 100)
+
+
+def test_the_document_describes_every_route_with_its_answers(service: ServiceUnderTest) -> None:
+    document = service.http.get(f"{PREFIX}openapi.json").json()
+    operations = [op for path in document["paths"].values() for op in path.values()]
+    assert len(operations) >= 30
+    for operation in operations:
+        assert operation["summary"], operation["operationId"]
+        good = [status for status in operation["responses"] if status.startswith("2")]
+        assert good, operation["operationId"]
+        for status in good:
+            assert status == "204" or operation["responses"][status]["content"], operation["operationId"]
+    ids = [operation["operationId"] for operation in operations]
+    assert len(ids) == len(set(ids))
+    workload = document["components"]["schemas"]["Workload"]["properties"]
+    assert {"class", "expires_at", "devices", "lease_version", "extensions_left"} <= set(workload)
+    assert "class_" not in workload
