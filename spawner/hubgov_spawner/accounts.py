@@ -107,8 +107,8 @@ def _run(command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise errors.Unavailable(f"{command[0]} didn't run: {error}", code="account") from error
-    # 9: the group is there already, from an earlier try that ended halfway.
-    if done.returncode and not (command[0] == "groupadd" and done.returncode == 9):
+    # 9: it is there already, from an earlier try that ended halfway or from another hub just now.
+    if done.returncode not in (0, 9):
         raise errors.Unavailable(f"{command[0]} failed: {done.stderr.strip()}", code="account")
 
 

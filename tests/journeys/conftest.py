@@ -26,9 +26,12 @@ CHROMIUM = [
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoUnderTest]:
     """The product, up; down again afterwards, with nothing left."""
     under_test = DemoUnderTest(tmp_path_factory.mktemp("demo") / "state")
-    under_test.up()
-    yield under_test
-    under_test.down()
+    try:
+        under_test.up()
+        yield under_test
+    finally:
+        under_test.down()
+        under_test.http.close()
     assert under_test.left() == []
 
 

@@ -120,7 +120,7 @@ def test_a_killed_notebook_server_frees_its_device_and_says_so(demo: DemoUnderTe
 
 @pytest.mark.parametrize("part", PARTS)
 def test_killed_in_the_grace_after_the_end(demo: DemoUnderTest, part: str) -> None:
-    demo.hub("amy", "POST", "/users/amy/server", {"user_options": {"profile": "one-gpu", "lease": 60}})
+    demo.hub("amy", "POST", "/users/amy/server", {"user_options": {"profile": "one-gpu", "lease": 20}})
     running = demo.until_state("amy", "running")
     demo.until_state("amy", "expiring", 90)
     demo.kill(part)

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,16 +86,15 @@ def test_no_markup_is_made_from_texts() -> None:
     assert not [name for name, source in sources().items() if "innerHTML" in source]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_countdown_counts(tmp_path: Path) -> None:
     compiled = LAB / "lib" / "src" / "remaining.js"
-    if not compiled.exists():
-        pytest.skip("the Lab extension is not built")
-    assert compiled.stat().st_mtime >= (LAB / "src" / "remaining.ts").stat().st_mtime, "built from older sources"
+    assert compiled.exists(), "deploy/install.sh builds the extension before the tests run"
     module = tmp_path / "remaining.mjs"
     module.write_bytes(compiled.read_bytes())
+    # Where the machine has no node, the installation brought one from PyPI beside this Python.
+    node = shutil.which("node") or str(Path(sys.prefix) / "bin" / "node")
     done = subprocess.run(
-        ["node", "--test", str(Path(__file__).with_name("remaining.test.mjs"))],
+        [node, "--test", str(Path(__file__).with_name("remaining.test.mjs"))],
         env={**os.environ, "HUBGOV_REMAINING": module.as_uri()},
         capture_output=True,
         text=True,
