@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 import psutil
+from hubgov_spawner import isolation
 from tornado.httpserver import HTTPServer
 
 from hubgov import processes
@@ -112,6 +113,7 @@ class Service:
             holders=self._holders,
         )
         self._closing.push_async_callback(self.probe.close)
+        self._isolation = await asyncio.to_thread(_isolation_here, config.isolation)
         text = self.ledger.policy() or self._first_policy()
         state = self.ledger.load(text, self.clock.now())
         self.governor = Governor(self.ledger, state, self.clock, self._log)
@@ -144,7 +146,7 @@ class Service:
             service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
             prefix=self._around.prefix,
             site=site_of(self._config.state_dir),
-            isolation="advisory" if self._config.isolation == "none" else "enforced",
+            isolation=self._isolation,
             log=self._log,
         )
         app = application.make(services)
@@ -238,12 +240,23 @@ class Service:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
+def _isolation_here(wanted: str) -> str:
+    """`enforced` where the spawner finds that it can make boxes, else `advisory`: tried, not read from settings."""
+    try:
+        mode = isolation.detect(wanted).mode
+    except Unavailable:  # no box, and the setting allows nothing else: no server starts
+        return "advisory"
+    return "advisory" if mode is isolation.Mode.SINGLE_USER else "enforced"
+
+
 def _clock(config: HubGov, state_dir: Path) -> SystemClock:
     """The clock; a fast one begins at an instant kept beside the ledger, so that restarts go on from there."""
     if config.clock_rate == 1:
         return SystemClock()
     path = state_dir / "clock.json"
     if not path.exists():
-        path.write_text(json.dumps({"anchor": SystemClock().now()}))
+        draft = path.with_name(".clock.json")
+        draft.write_text(json.dumps({"anchor": SystemClock().now()}))
+        draft.replace(path)  # in one step: a kill in between must not leave an empty file
     anchor = Instant(int(json.loads(path.read_text())["anchor"]))
     return SystemClock(rate=config.clock_rate, anchor=anchor)

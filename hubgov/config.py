@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Enum, Integer, Unicode, default
+from traitlets import Enum, Integer, Unicode, default
 from traitlets.config import Configurable
 
 DATABASE_VARIABLE = "HUBGOV_DATABASE_URL"
@@ -68,8 +68,6 @@ class HubGov(Configurable):
     ).tag(config=True)
 
     log_level = Enum(("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", help="What the service logs.").tag(config=True)
-
-    auto_upgrade = Bool(True, help="Bring the ledger's tables up to date at start.").tag(config=True)
 
     @default("database_url")
     def _default_database_url(self) -> str:

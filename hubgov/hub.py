@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from hubgov_spawner import pages
-from traitlets.config.loader import LazyConfigValue
 
 from hubgov.config import DATABASE_VARIABLE, HubGov, private_folder
+from hubgov.errors import Invalid
 
 SERVICE = "hubgov"
 SPAWNER = "hubgov-spawner"
@@ -54,12 +54,14 @@ def setup(c: Any, *, admins: tuple[str, ...] = (), approvers: tuple[str, ...] = 
     hub = c.JupyterHub
     _add(hub, "services", _services(config, service_url, token))
     _add(hub, "load_roles", _roles(admins, approvers))
-    hub.custom_scopes = {**_value(hub, "custom_scopes", {}), **CUSTOM_SCOPES}
+    hub.custom_scopes = {**pages.configured(hub, "custom_scopes", {}), **CUSTOM_SCOPES}
     _add(hub, "extra_user_scopes", [f"access:services!service={SERVICE}"])
     pages.install(c)
     if "spawner_class" not in hub:
         hub.spawner_class = "hubgov_spawner.HubGovSpawner"
-    c.Spawner.server_token_scopes = SERVER_SCOPES
+    if callable(pages.configured(c.Spawner, "server_token_scopes", [])):
+        raise Invalid("c.Spawner.server_token_scopes must be a list", hint="hubgov.setup(c) adds its scopes to it")
+    _add(c.Spawner, "server_token_scopes", SERVER_SCOPES)
     if "default_url" not in c.Spawner:
         c.Spawner.default_url = "/lab"
     if "poll_interval" not in c.Spawner:
@@ -68,7 +70,7 @@ def setup(c: Any, *, admins: tuple[str, ...] = (), approvers: tuple[str, ...] = 
     hub.cleanup_servers = False
     if "allow_named_servers" not in hub:
         hub.allow_named_servers = True
-    base = _value(hub, "base_url", "/")
+    base = pages.configured(hub, "base_url", "/")
     c.GovernedMixin.hubgov_url = f"{service_url}{base}services/{SERVICE}"
     c.GovernedMixin.hubgov_token = token
     c.GovernedMixin.waiting_url = f"{base}services/{SERVICE}/wait"
@@ -108,16 +110,8 @@ def _roles(admins: tuple[str, ...], approvers: tuple[str, ...]) -> list[dict[str
     return roles
 
 
-def _value(section: Any, name: str, default: Any) -> Any:
-    """What the config sets, as a plain value; `default` when it sets nothing."""
-    if name not in section:
-        return default
-    value = section[name]
-    return value.get_value(default) if isinstance(value, LazyConfigValue) else value
-
-
 def _add(section: Any, name: str, items: list[Any]) -> None:
-    section[name] = [*_value(section, name, []), *items]
+    section[name] = [*pages.configured(section, name, []), *items]
 
 
 def _token(path: Path) -> str:

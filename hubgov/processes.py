@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hubgov.wire import ProcessRef
 
@@ -27,6 +28,8 @@ ALLOCATION_VARIABLE = "HUBGOV_ALLOCATION_ID"
 """Environment variable that every process of an allocation inherits; `marked_with` looks for it."""
 
 _LISTENING = "0A"
+_FIRST_USER = 1000
+"""Uids below are the system's own accounts."""
 
 
 @functools.cache
@@ -203,7 +206,9 @@ def signal_box(
         return send(init, signal.SIGKILL)
     signalled = False
     for ref in box_processes(main, None, allocation_id):
-        signalled |= send(ref, signal.SIGKILL)
+        # One that took another user's rights (sudo) isn't ours to end: it stays seen, and the others must go.
+        with contextlib.suppress(PermissionError):
+            signalled |= send(ref, signal.SIGKILL)
     return signalled
 
 
@@ -247,19 +252,46 @@ def listener_of(ip: str, port: int) -> tuple[int, int] | None:
     """
     address = ipaddress.ip_address(ip)
     wildcard = ipaddress.ip_address("0.0.0.0" if address.version == 4 else "::")
-    table = Path("/proc/net/tcp" if address.version == 4 else "/proc/net/tcp6")
-    rows = [line.split() for line in table.read_text(encoding="ascii").splitlines()[1:]]
-    owners = {row[1]: (int(row[7]), int(row[9])) for row in rows if row[3] == _LISTENING}
+    owners = _listeners(address.version)
     for candidate in (address, wildcard):
         if owner := owners.get(f"{_as_in_proc_net(candidate)}:{port:04X}"):
             return owner
     return None
 
 
+def impostor_at(url: str) -> int | None:
+    """The uid of another ordinary user whose process answers at a loopback `url`; None when it is nobody.
+
+    All boxes share the machine's loopback: while the service is away any of them may take its port, and
+    would be sent the token of whoever calls. So a caller looks here before it sends one. Root, system
+    accounts and we ourselves count as the service.
+    """
+    parts = urlsplit(url)
+    host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
+    if parts.port is None or not is_address(host) or not ipaddress.ip_address(host).is_loopback:
+        return None
+    found = listener_of(host, parts.port)
+    if found is None and ipaddress.ip_address(host).version == 4:
+        # A socket of IPv6 takes calls of IPv4 as well.
+        found = listener_of(f"::ffff:{host}", parts.port)
+    if found is None or found[0] < _FIRST_USER or found[0] == os.geteuid():
+        return None
+    return found[0]
+
+
 def owns_listener(ref: ProcessRef, inode: int) -> bool:
     """Is the socket with this inode open in the process or one of its descendants?"""
     link = f"socket:[{inode}]"
     return any(link in _open_files(owner.pid) for owner in (ref, *descendants(ref)) if is_alive(owner))
+
+
+def _listeners(version: int) -> dict[str, tuple[int, int]]:
+    """Every listening socket of IPv4 or IPv6: address and port as in /proc/net, and its (uid, inode)."""
+    table = Path("/proc/net/tcp" if version == 4 else "/proc/net/tcp6")
+    if not table.exists():  # a kernel without IPv6
+        return {}
+    rows = [line.split() for line in table.read_text(encoding="ascii").splitlines()[1:]]
+    return {row[1]: (int(row[7]), int(row[9])) for row in rows if row[3] == _LISTENING}
 
 
 def _as_in_proc_net(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:

@@ -22,11 +22,10 @@ KILL_AFTER_SECONDS = 10.0
 
 
 async def take_over(ledger: Ledger, log: logging.Logger) -> None:
-    """Bring the tables up to date and lead. Unavailable when the other one doesn't give way in time."""
+    """Become the leader. Unavailable when the other one doesn't give way in time."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     asked: set[ProcessRef] = set()
-    ledger.upgrade()
     while True:
         try:
             ledger.lead()

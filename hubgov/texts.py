@@ -147,6 +147,24 @@ STEPS: Mapping[str, tuple[str, str]] = {
     "ask_approver": ("Ask a lead of your team for an exception", "向团队负责人申请例外"),
 }
 
+REASONS: Mapping[str, tuple[str, str]] = {
+    "impossible": ("never possible", "无法满足"),
+    "misconfigured": ("misconfigured", "配置有误"),
+    "held": ("queue on hold", "队列暂停"),
+    "waiting_dependency": ("waits for another", "等待其他任务"),
+    "over_own_limit": ("your own limit", "自身限额"),
+    "over_budget": ("budget", "预算"),
+    "waiting_window": ("quota window", "配额时段"),
+    "waiting_victims": ("devices on their way back", "设备正在收回"),
+    "waiting_quota": ("quota", "配额"),
+    "waiting_devices": ("devices", "设备"),
+    "waiting_topology": ("devices on one node", "同一节点的设备"),
+    "sheltered_behind": ("kept for one that waited longer", "为等待更久者保留"),
+    "backoff": ("trying again later", "稍后重试"),
+    "starting": ("starting", "启动中"),
+}
+"""The reasons to wait in a word or two, for tables; the sentence is in SENTENCES."""
+
 STATES: Mapping[str, tuple[str, str]] = {
     "pending": ("waiting", "排队中"),
     "held": ("queue on hold", "队列暂停"),
@@ -200,6 +218,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "root": ("the shared part", "共享部分"),
     "team": ("team {name}", "团队 {name}"),
     "project": ("project {name}", "项目 {name}"),
+    "pool": ("pool {name}", "资源池 {name}"),
     "cpu_only": ("no GPU", "无 GPU"),
 }
 

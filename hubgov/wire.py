@@ -18,6 +18,17 @@ from typing import Any, TypeVar
 API = "/api/v1"
 MAX_SPAN_MS = 10 * 365 * 24 * 3600 * 1000
 """The longest duration that is accepted anywhere: ten years."""
+MAX_MILLI_GPUS = 10**6 * 1000
+MAX_MEMORY_MIB = 1024**3
+MAX_NAME = 63
+"""Visible characters of a name."""
+
+# --- states by what a client does with them (their words: `texts.STATES`) -----------------------------
+
+WAITING_STATES = frozenset({"pending", "held", "lost"})
+"""In line; a lost one is on its way back there."""
+STARTING_STATES = frozenset({"admitted", "starting"})
+FINAL_STATES = frozenset({"succeeded", "failed", "cancelled", "expired", "culled", "refused"})
 
 # --- amounts as text ---------------------------------------------------------------------------------
 
@@ -25,7 +36,7 @@ _UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
 _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 _ISO_SPAN = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", re.ASCII)
 _SIZE = re.compile(r"(\d+)(MiB|GiB|TiB|PiB)", re.ASCII)
-_SIZES_MIB = {"MiB": 1, "GiB": 1024, "TiB": 1024**2, "PiB": 1024**3}
+_SIZES_MIB = {"MiB": 1, "GiB": 1024, "TiB": 1024**2, "PiB": MAX_MEMORY_MIB}
 
 
 def parse_span(text: str) -> int:
@@ -59,7 +70,7 @@ def parse_memory(text: str) -> int:
     if not found:
         raise ValueError(f"{text[:40]!r} is not a memory size; write it as 512MiB, 80GiB or 1TiB")
     size = int(found[1]) * _SIZES_MIB[found[2]]
-    if size > _SIZES_MIB["PiB"]:
+    if size > MAX_MEMORY_MIB:
         raise ValueError(f"{text[:40]!r} is larger than 1PiB")
     return size
 

@@ -82,6 +82,7 @@ class SessionHandler(GovernedHandler):
         after, wait = self._number("after"), self._number("wait")
         tab = self.tab(self.get_query_argument("tab", None))
         session.saving.browsers.hear(tab)
+        session.opened()
         if after is not None and wait:
             await session.wait_beyond(after, min(wait, _MAX_WAIT_SECONDS))
         self.finish(session.document())

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HTTPResponse
 
+from hubgov import processes
 from hubgov.errors import Ended, HubgovError, Invalid, NotAllowed, NotFound, Unavailable
 from hubgov.wire import API, Decision, Extension, SaveReport, Workload, from_json, to_json
 from hubgov_lab.settings import Governed
@@ -77,6 +78,10 @@ class Service:
         """End the workload now, without waiting for its deadline."""
         await self._ask("DELETE", "", {"reason": reason, "now": True})
 
+    async def claim(self) -> None:
+        """Say that somebody has opened this server; saying so again changes nothing."""
+        await self._ask("POST", "/claim", {})
+
     async def put_save(self, report: SaveReport) -> None:
         """Hand in what was saved; putting the same report again changes nothing."""
         await self._ask("PUT", f"/saves/{quote(report.save, safe='')}", to_json(report))
@@ -108,6 +113,9 @@ class Service:
         patience: float = 0,
     ) -> HTTPResponse:
         """The answer below 500; Unavailable when there is none, so that callers try again later."""
+        impostor = processes.impostor_at(self.governed.url)
+        if impostor is not None:
+            raise Unavailable(f"the governing service's port is held by uid {impostor}, which gets no token")
         url = f"{self.governed.url}{API}/workloads/{quote(self.governed.workload, safe='')}{path}"
         request = HTTPRequest(
             f"{url}?{urlencode(query)}" if query else url,

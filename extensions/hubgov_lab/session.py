@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hubgov.errors import HubgovError
+from hubgov.errors import HubgovError, Unavailable
 from hubgov.wire import Notice, Workload, to_json
 from hubgov_lab.home import Memory, write_deadline
 from hubgov_lab.saving import Saving
@@ -80,6 +80,7 @@ class Session:
     _started_saves: set[str] = field(default_factory=set)
     _written_deadline: tuple[str | None] | None = None
     _deadline_failed: bool = False
+    _opened: bool = False
 
     def start(self) -> None:
         """Begin to watch."""
@@ -129,6 +130,26 @@ class Session:
         if moved or back:
             await self._announce()
         return moved
+
+    def opened(self) -> None:
+        """A browser is here: a server that was started with nobody attached is not given back unopened."""
+        if not self._opened:
+            self._opened = True
+            self._spawn(self._claim())
+
+    async def _claim(self) -> None:
+        retry = _FIRST_RETRY_SECONDS
+        while True:
+            try:
+                await self.service.claim()
+            except Unavailable:
+                await asyncio.sleep(retry)
+                retry = min(retry * 2, _LAST_RETRY_SECONDS)
+            except HubgovError as error:
+                self.log.warning("hubgov: that somebody is here was not taken: %s", error.message)
+                return
+            else:
+                return
 
     async def refresh(self) -> None:
         """Ask once, now, after something set in motion here; the last answer stays when that fails."""

@@ -14,7 +14,6 @@ class Governed:
     """A server that hubgov started: what it belongs to and where to ask about it."""
 
     workload: str
-    allocation: str
     url: str
     token: str
     deadline_file: Path | None
@@ -50,7 +49,6 @@ def governed(environment: Mapping[str, str]) -> Governed | None:
     deadline = environment.get("HUBGOV_DEADLINE_FILE", "").strip()
     return Governed(
         workload=workload,
-        allocation=environment.get("HUBGOV_ALLOCATION_ID", "").strip(),
         url=url,
         token=token,
         deadline_file=Path(deadline) if deadline else None,

@@ -95,7 +95,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "headline": ("HEADLINE", "说明"), "evictions": ("EVICTIONS", "被收回次数"), "attempt": ("ATTEMPT", "尝试"),
     "extensions_left": ("EXTENSIONS LEFT", "剩余延长次数"), "latest_start": ("LATEST START", "最迟启动"),
     "end_reason": ("END REASON", "结束原因"), "exit_code": ("EXIT CODE", "退出码"), "url": ("URL", "地址"),
-    "note": ("NOTE", "备注"), "memory": ("MEMORY", "显存请求"), "entitled": ("WITHIN QUOTA", "配额内"),
+    "note": ("NOTE", "备注"), "memory": ("MEMORY", "显存请求"),
     "pool": ("POOL", "资源池"), "guaranteed": ("GUARANTEED", "保障"), "used": ("USED", "已用"),
     "borrowed": ("BORROWED", "借用"), "lent": ("LENT", "借出"), "available": ("AVAILABLE", "可用"),
     "borrow": ("BORROW", "可借上限"), "lend": ("LEND", "可借出"), "window": ("WINDOW", "时段"),
@@ -122,7 +122,7 @@ DEVICE_STATES: Mapping[str, tuple[str, str]] = {
     "held": ("in use", "占用"),
     "fenced": ("fenced: its process is not gone", "隔离中：进程未退出"),
     "sick": ("sick", "故障"),
-    "lost": ("lost", "丢失"),
+    "unknown": ("not answering", "无应答"),
     "drained": ("drained", "停止接收"),
     "unassigned": ("in no pool", "未归属"),
 }

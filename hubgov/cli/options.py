@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hubgov.client import Client
 
 _GPUS = re.compile(r"\d{1,7}(\.\d{1,3})?", re.ASCII)
-_MAX_GPUS = 10**6
 
 
 class Usage(HubgovError):
@@ -77,7 +76,7 @@ def gpus(text: str) -> int | float | list[int | float]:
 
 
 def _gpu_count(part: str, whole: str) -> int | float:
-    if not _GPUS.fullmatch(part) or float(part) > _MAX_GPUS:
+    if not _GPUS.fullmatch(part) or float(part) * 1000 > wire.MAX_MILLI_GPUS:
         raise Usage("bad_gpus", value=whole[:40])
     return int(part) if "." not in part else float(part)
 

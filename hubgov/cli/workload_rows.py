@@ -20,8 +20,6 @@ KNOWN = (
 _SPARE = ("mem", "util", "position", "cost")
 _FROM_DEVICES = ("util", "mem")
 _PAGE = 1000
-_LIVE = ("pending", "held", "admitted", "starting", "running", "expiring", "preempting", "stopping", "quarantined",
-         "suspect")  # fmt: skip
 
 
 class Use(NamedTuple):
@@ -44,7 +42,7 @@ class Listing:
     def draw(self) -> None:
         """Ask for the list as it is now and write it."""
         found, document = self._found()
-        self.versions = {w.id: w.version for w in found if w.state in _LIVE}
+        self.versions = {w.id: w.version for w in found if w.state not in wire.FINAL_STATES}
         screen = self._screen
         if screen.json:
             screen.document(document)

@@ -10,7 +10,7 @@ from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
 from hubgov.core.due import start_overdue_at
-from hubgov.core.entitlement import judged_at, would_be_entitled
+from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.inventory import capacity
 from hubgov.core.lease import TERM_MS, granted_lease
 from hubgov.core.model import Allocation, Blocker, Change, Decision, HeldBy, Outcome, Workload
@@ -40,14 +40,14 @@ WHY = (
 """The reasons to wait, in the order in which the first that applies becomes the headline."""
 
 
-def explain(state: State, workload: Workload, now: Instant, *, latest: bool = True) -> Decision:
-    """The current Decision on a live workload. `latest=False` leaves out the latest start, which costs most."""
+def explain(state: State, workload: Workload, now: Instant) -> Decision:
+    """The current Decision on a live workload."""
     allocation = state.allocation_of(workload)
     if allocation is not None:
         return _granted(state, workload, allocation, now)
     found = blockers(state, workload, now)
     code = min((b.code for b in found), key=WHY.index, default="starting")
-    basis, start = latest_start(state, workload, now) if latest else ("none", None)
+    basis, start = latest_start(state, workload, now)
     position, standing = _place_in_line(state, workload, now)
     return Decision(
         outcome=Outcome.WAITING,
@@ -60,7 +60,7 @@ def explain(state: State, workload: Workload, now: Instant, *, latest: bool = Tr
         latest_start_basis=basis,
         position=position,
         rank=_rank_shown(state, standing),
-        cost_micro=estimated_cost(state, workload, None),
+        cost_micro=estimated_cost(state, workload, workload.request.smallest, None),
         evaluated_at=now,
         policy_version=state.policy.version,
     )
@@ -89,7 +89,7 @@ def plan(state: State, workload: Workload, now: Instant) -> Decision:
             latest_start_basis="bound",
             next_steps=(),
             facts={**waits.facts, "pool": chosen.offer.pool, "flavor": chosen.offer.flavor or "-"},
-            cost_micro=estimated_cost(state, workload, chosen.offer.flavor, chosen.entitled),
+            cost_micro=estimated_cost(state, workload, chosen.milli, chosen.offer.flavor, chosen.entitled),
         )
 
 
@@ -133,7 +133,7 @@ def _in_the_way(state: State, workload: Workload, offer: Offer, now: Instant) ->
     if isinstance(anywhere, Fit):
         found.extend(_node_blockers(state, workload, offer, anywhere))
     else:
-        found.append(_device_blocker(state, workload, offer, need, fit))
+        found.append(_device_blocker(state, offer, need, fit))
     return found
 
 
@@ -204,7 +204,7 @@ def _closed_now(state: State, workload: Workload, offer: Offer, need: int, now: 
     return must_be_entitled(state, workload) and state.tree(offer.key, now).shares[judged].guaranteed < need
 
 
-def _device_blocker(state: State, workload: Workload, offer: Offer, need: int, room: Room) -> Blocker:
+def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocker:
     """No devices at all, or enough of them but not together; for work without a device, no node that is up."""
     if need == 0:
         scope = f"pool {offer.pool}"
@@ -344,19 +344,23 @@ def _next_steps(code: str) -> tuple[str, ...]:
 
 def _granted(state: State, workload: Workload, allocation: Allocation, now: Instant) -> Decision:
     running = workload.state is WorkloadState.RUNNING
+    key = allocation.charge_key
+    entitled = key is None or walk(state, key, now).get(allocation.id, True)
     return Decision(
         outcome=Outcome.GRANTED,
         code="running" if running else "starting",
         rule=allocation.lease.rule,
         facts={"queue": workload.queue, "pool": allocation.pool, "flavor": allocation.flavor or "-"},
-        cost_micro=estimated_cost(state, workload, allocation.flavor),
+        cost_micro=estimated_cost(state, workload, allocation.milli_gpus, allocation.flavor, entitled),
         evaluated_at=now,
         policy_version=state.policy.version,
     )
 
 
-def estimated_cost(state: State, workload: Workload, flavor: str | None, entitled: bool = True) -> int | None:
-    """What the whole lease would cost on a flavor (the dearest it may get when none is known), in micro.
+def estimated_cost(
+    state: State, workload: Workload, milli: int, flavor: str | None, entitled: bool = True
+) -> int | None:
+    """What the whole lease costs for `milli` on a flavor (the dearest it may get when none is known), in micro.
 
     None for an endless lease. Class, queue and borrowing factors count; nothing is charged for no device.
     """
@@ -369,4 +373,4 @@ def estimated_cost(state: State, workload: Workload, flavor: str | None, entitle
     price = max((policy.flavors[name].price_micro_per_hour for name in names), default=0)
     factor = policy.costs.class_factor_micro.get(queue.class_, 1_000_000)
     borrowed = 1_000_000 if entitled else policy.costs.borrowed_factor_micro
-    return rounded(cost_micro(length, workload.request.smallest, price, queue.cost_factor_micro, factor, borrowed))
+    return rounded(cost_micro(length, milli, price, queue.cost_factor_micro, factor, borrowed))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hubgov.clock import Instant
 from hubgov.core.model import Allocation, Blocker, Decision, Lease, Notice, Outcome, Workload
 from hubgov.core.policy import Policy, Queue
-from hubgov.core.states import AllocationState
+from hubgov.core.states import GRACE, AllocationState
 
 TERM_MS = 15_000
 """How long a stopped server gets between SIGTERM and SIGKILL."""
@@ -39,7 +39,7 @@ def started_lease(queue: Queue, workload: Workload, lease: Lease, now: Instant) 
 
 def grace_until(allocation: Allocation, queue: Queue) -> Instant | None:
     """When the stop is sent: the end that people are shown, and the grace after it."""
-    if allocation.state in (AllocationState.EXPIRING, AllocationState.PREEMPTING):
+    if allocation.state in GRACE:
         return allocation.stop_at
     if allocation.lease.expires_at is None:
         return None

@@ -27,7 +27,8 @@ ANY_NODES = 0
 
 
 class Health(StrEnum):
-    """Whether a device may get new work: only one that is ok does."""
+    """Whether a device may get new work: only one that is ok does. `sick`: the driver calls it lost or wants a
+    reset; `unknown`: nobody can tell."""
 
     OK = "ok"
     SICK = "sick"
@@ -126,7 +127,6 @@ class Request:
     server: str = ""
     """Name of the notebook server; empty for a user's default one."""
     profile: str | None = None
-    environment_name: str | None = None
     resumes: WorkloadId | None = None
     resume_documents: tuple[str, ...] = ()
     """Documents that the resumed session had saved, to be opened again."""

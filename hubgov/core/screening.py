@@ -15,13 +15,10 @@ from hubgov.core.model import Blocker, ChargeKey, Decision, Outcome, Workload
 from hubgov.core.placement import Offer, largest_ever, node_suits, offers, passes_guard
 from hubgov.core.policy import Policy, PriorityClass, Queue
 from hubgov.core.state import State
+from hubgov.wire import MAX_MEMORY_MIB, MAX_MILLI_GPUS, MAX_NAME, MAX_SPAN_MS
 
-MAX_MILLI_GPUS = 10**6 * 1000
-MAX_MEMORY_MIB = 1024**3
-MAX_SPAN_MS = 10 * 365 * 24 * 3_600_000
 MAX_CPUS = 10**6
 MAX_NODES = 10**5
-MAX_NAME = 63
 
 
 def refusal(state: State, workload: Workload, now: Instant) -> Decision | None:

@@ -6,7 +6,7 @@ round, which is how a what-if leaves no trace. Everything that can be derived is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -43,7 +43,7 @@ _V = TypeVar("_V")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A span in which an allocation's share and class were constant; `to` None while it is open."""
+    """A span in which an allocation's share and class were constant; `end` None while it is open."""
 
     allocation: AllocationId
     place: Place
@@ -80,10 +80,6 @@ class State:
         self._put(change)
         if isinstance(change.after, Allocation) and change.after.state.live:
             self._bind(change.after)
-
-    def apply_all(self, changes: Iterable[Change]) -> None:
-        for change in changes:
-            self.apply(change)
 
     @contextmanager
     def what_if(self) -> Iterator[list[Change]]:

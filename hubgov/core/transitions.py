@@ -95,7 +95,7 @@ def moved(
     changes = [
         Change(event=f"allocation_{event.value}", before=allocation, after=after, actor=actor, reason=reason)
     ]
-    then = _workload_after(state, workload, after, event, at)
+    then = _workload_after(state, workload, after, at)
     if then != workload:
         # Any move is a new version of the document that clients poll for.
         name = f"workload_{then.state.value}" if then.state is not workload.state else "workload_moved"
@@ -111,9 +111,7 @@ def _on_ready(state: State, workload: Workload, allocation: Allocation, at: Inst
     return replace(allocation, started_at=at, lease=lease, claim_by=claim_by)
 
 
-def _workload_after(
-    state: State, workload: Workload, allocation: Allocation, event: Event, at: Instant
-) -> Workload:
+def _workload_after(state: State, workload: Workload, allocation: Allocation, at: Instant) -> Workload:
     after = replace(workload, version=workload.version + 1)
     if allocation.state is _S.RUNNING:
         started = workload.started_at if workload.started_at is not None else at

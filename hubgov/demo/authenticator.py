@@ -12,6 +12,8 @@ from jupyterhub.auth import Authenticator
 from hubgov.demo import settings
 
 STATE_VARIABLE = "HUBGOV_DEMO_STATE"
+_NOBODYS = settings.hashed(settings.password())
+"""What the password of an unknown name is compared with."""
 
 
 class DemoAuthenticator(Authenticator):  # type: ignore[misc]
@@ -22,7 +24,5 @@ class DemoAuthenticator(Authenticator):  # type: ignore[misc]
         known = settings.load(Path(os.environ[STATE_VARIABLE]))
         name = data.get("username", "")
         stored = known.passwords.get(name) if known else None
-        right = await asyncio.to_thread(
-            settings.matches, data.get("password", ""), stored or settings.hashed("nobody")
-        )
+        right = await asyncio.to_thread(settings.matches, data.get("password", ""), stored or _NOBODYS)
         return name if stored is not None and right else None

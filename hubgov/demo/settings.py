@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import random
 import secrets
 import socket
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pathlib import Path
 from hubgov.errors import Unavailable
 
 PEOPLE = ("amy", "bo", "lena", "admin")
+_LOWEST_INNER_PORT = 700
+"""Below lie most ports that services of a machine are known by."""
 GROUPS = {"vision": ["amy"], "nlp": ["bo"]}
 _WORDS = (
     *("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "hazel", "iris", "jade", "kite", "lunar"),
@@ -69,7 +72,7 @@ def fresh(
     """New settings on free ports, and the passwords to print. Unavailable when `port` is taken."""
     if not _free(port):
         raise Unavailable(f"port {port} of this machine is in use by something else", hint=f"--port {port + 10}")
-    hub_port, proxy_port, service_port = _free_ports(3)
+    hub_port, proxy_port, service_port = _inner_ports(3)
     shown = {name: password() for name in PEOPLE}
     settings = Settings(
         port=port,
@@ -113,6 +116,27 @@ def _free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def _inner_ports(count: int) -> list[int]:
+    """Ports for what only this machine's processes call: hub, proxy and service.
+
+    As root they are ports that only root may take: the boxes share the machine's loopback, and whoever took
+    the service's port while it restarts would be sent its callers' tokens.
+    """
+    if os.geteuid() != 0:
+        return _free_ports(count)
+    reserved = range(_LOWEST_INNER_PORT, _first_open_port())
+    found = [port for port in random.sample(reserved, len(reserved)) if _free(port)][:count]
+    return found if len(found) == count else _free_ports(count)
+
+
+def _first_open_port() -> int:
+    """The first port that needs no right; containers often have none that does."""
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 1024
 
 
 def _free_ports(count: int) -> list[int]:

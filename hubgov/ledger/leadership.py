@@ -18,7 +18,7 @@ from hubgov.errors import Conflict, Unavailable
 from hubgov.ledger import schema
 
 NAME = "hubgov"
-TERM_MS = 15_000
+LEAD_MS = 15_000
 """How long a PostgreSQL leader holds without renewing."""
 
 
@@ -73,21 +73,21 @@ def take_lead(connection: sa.Connection, holder: str) -> int:
     now = database_now(connection)
     if row is None:
         last = connection.execute(sa.select(sa.func.max(schema.journal.c.seq))).scalar() or 0
-        first = {"name": NAME, "epoch": 1, "holder": holder, "until": now + TERM_MS, "last_seq": last}
+        first = {"name": NAME, "epoch": 1, "holder": holder, "until": now + LEAD_MS, "last_seq": last}
         connection.execute(table.insert(), first)
         return 1
     if connection.dialect.name == "postgresql" and row.until > now and row.holder != holder:
         raise Unavailable(f"{row.holder} leads until its term is over", hint="wait, or stop it")
     epoch: int = row.epoch + 1
     connection.execute(
-        table.update().where(table.c.name == NAME).values(epoch=epoch, holder=holder, until=now + TERM_MS)
+        table.update().where(table.c.name == NAME).values(epoch=epoch, holder=holder, until=now + LEAD_MS)
     )
     return epoch
 
 
 def renew(connection: sa.Connection, epoch: int) -> None:
     """Prolong the term; StaleLeader when another epoch leads."""
-    _fenced(connection, epoch, {"until": database_now(connection) + TERM_MS})
+    _fenced(connection, epoch, {"until": database_now(connection) + LEAD_MS})
 
 
 def resign(connection: sa.Connection, epoch: int) -> None:

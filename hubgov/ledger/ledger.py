@@ -49,10 +49,11 @@ class Ledger:
         database.upgrade(self.engine)
 
     def lead(self) -> None:
-        """Become the one writer, with a new epoch. Unavailable while another leads."""
+        """Become the one writer, with a new epoch and tables of this version. Unavailable while another leads."""
         if self._lock is not None:
             self._lock.acquire()
         try:
+            self.upgrade()  # under the lock: never while an older version still writes
             with self._writing() as connection:
                 self.epoch = leadership.take_lead(connection, f"{socket.gethostname()}:{os.getpid()}")
                 self.seq = leadership.last_seq(connection)

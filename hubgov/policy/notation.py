@@ -10,9 +10,10 @@ from typing import Any
 from hubgov.core.policy import Policy, QuotaRow, Window
 from hubgov.wire import format_span, gpus
 
+from .values import DAYS
+
 Notation = str | dict[str, "Notation"]
 
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _KEYS = {
     "class_": "class",
     "price_micro_per_hour": "price_per_hour",
@@ -87,7 +88,7 @@ def _block(value: Any) -> Notation:
     """One dataclass of the core as a block of the file."""
     if isinstance(value, Window):
         return {
-            "days": "[" + ", ".join(_DAYS[day] for day in value.days) + "]",
+            "days": "[" + ", ".join(DAYS[day] for day in value.days) + "]",
             "from": f"{value.opens // 60:02d}:{value.opens % 60:02d}",
             "to": f"{value.closes // 60:02d}:{value.closes % 60:02d}",
         }

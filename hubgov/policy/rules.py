@@ -6,11 +6,10 @@ import zoneinfo
 from itertools import pairwise
 
 from hubgov.core.policy import Kind, PriorityClass
-from hubgov.wire import format_span
+from hubgov.wire import MAX_NAME, format_span
 
 from .problems import Findings, Path, path_text, shown
 from .shapes import Document, NodeShape, QueueShape
-from .values import MAX_NAME
 
 MAX_DEVICES = 10**6
 MAX_NODES = 10**5

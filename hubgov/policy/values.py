@@ -20,14 +20,12 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from hubgov.core.policy import MICRO, Kind, Mode, Order, Placement, PriorityClass, Tier
-from hubgov.wire import parse_memory, parse_span
+from hubgov.wire import MAX_MILLI_GPUS, MAX_NAME, parse_memory, parse_span
 
 from .problems import did_you_mean, shown
 
-MAX_MILLI_GPUS = 10**6 * 1000
 MAX_MONEY = 10**12
 MAX_FACTOR = 1000
-MAX_NAME = 63
 MAX_TEXT = 255
 MAX_INDEX = 1023
 MAX_PRIORITY = 1_000_000
@@ -35,7 +33,7 @@ _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 _SPREAD = re.compile(r"([0-9]{1,4})-([0-9]{1,4})", re.ASCII)
 _UUID = re.compile(r"[A-Za-z][A-Za-z0-9._:-]*", re.ASCII)
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 W = TypeVar("W", bound=StrEnum)
 
@@ -203,10 +201,10 @@ def days(value: Any) -> tuple[int, ...]:
     found: set[int] = set()
     for part in parts:
         ends = [name.strip().lower() for name in text(part).split("-")]
-        if len(ends) > 2 or any(name not in _DAYS for name in ends):
+        if len(ends) > 2 or any(name not in DAYS for name in ends):
             hint = "write mon-fri, or a list of mon, tue, wed, thu, fri, sat, sun"
             raise wrong("bad_window", f"{shown(part)} is no day or span of days", hint)
-        first, last = _DAYS.index(ends[0]), _DAYS.index(ends[-1])
+        first, last = DAYS.index(ends[0]), DAYS.index(ends[-1])
         found.update((first + step) % 7 for step in range((last - first) % 7 + 1))
     if not found:
         raise wrong("bad_window", "no day is named", "write mon-sun for every day")

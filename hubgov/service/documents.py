@@ -224,6 +224,10 @@ class Desk:
         """An RFC 3339 time of a document as local wall clock."""
         return self.reader.clock(from_rfc3339(text))
 
+    def scope(self, scope: str) -> str:
+        """A place of the quota tree, or a rule, in words."""
+        return self.reader.scope(scope)
+
     def span(self, seconds: int | None) -> str:
         """A duration of a document; a dash for one without an end."""
         return wire.format_span(seconds * 1000) if seconds is not None else "—"

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hubgov.telemetry.probe import DeviceProcess, DeviceReading, Health
+from hubgov.core.model import Health
+from hubgov.telemetry.probe import DeviceProcess, DeviceReading
 
 MAX_LINE = 1 << 20
 """Bytes of the longest line that is accepted: 16 cards with 500 processes each take about 400 KiB."""

@@ -14,8 +14,9 @@ from enum import StrEnum
 from typing import cast
 
 from hubgov.clock import Clock
+from hubgov.core.model import Health
 from hubgov.telemetry.lines import MAX_LINE, Unavailable, decode
-from hubgov.telemetry.probe import DeviceReading, Health, Probe, Reading, turned_unknown, unread
+from hubgov.telemetry.probe import DeviceReading, Probe, Reading, turned_unknown, unread
 
 log = logging.getLogger(__name__)
 

@@ -50,8 +50,9 @@ from pynvml import (
     nvmlShutdown,
 )
 
+from hubgov.core.model import Health
 from hubgov.telemetry.lines import Unavailable, encode
-from hubgov.telemetry.probe import DeviceProcess, DeviceReading, Health, unread
+from hubgov.telemetry.probe import DeviceProcess, DeviceReading, unread
 
 EXIT_NO_LIBRARY = 3
 EXIT_DRIVER = 4

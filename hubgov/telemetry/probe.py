@@ -9,17 +9,9 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from enum import StrEnum
 
 from hubgov.clock import Instant
-
-
-class Health(StrEnum):
-    """Is the device fit? `sick`: the driver calls it lost or wants a reset; `unknown`: nobody can tell."""
-
-    OK = "ok"
-    SICK = "sick"
-    UNKNOWN = "unknown"
+from hubgov.core.model import Health
 
 
 @dataclass(frozen=True, slots=True)

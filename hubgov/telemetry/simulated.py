@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import psutil
 
 from hubgov.clock import Clock
-from hubgov.telemetry.probe import DeviceProcess, DeviceReading, Health, Probe, Reading, turned_unknown
+from hubgov.core.model import Health
+from hubgov.telemetry.probe import DeviceProcess, DeviceReading, Probe, Reading, turned_unknown
 
 log = logging.getLogger(__name__)
 

@@ -213,7 +213,10 @@ class BoxedSpawner(Spawner):  # type: ignore[misc]
             raise errors.Invalid(f"Spawner.ip is {self.ip!r}, which is no IP address", hint="use 127.0.0.1")
         self.port = self.port or random_port()
         found = await asyncio.to_thread(_detect, self.isolation)
-        account, home = await asyncio.to_thread(self._account_and_home, found)
+        if found.mode is Mode.SINGLE_USER:
+            self.log.warning("Server of %s runs without a box: %s", self._log_name, found.reason)
+        # The id is read here: the hub's database session must not be touched from another thread.
+        account, home = await asyncio.to_thread(self._account_and_home, found, self.user.id)
         log = self._open_log(home)
         try:
             command = self._command(found, account, home, log)
@@ -239,24 +242,23 @@ class BoxedSpawner(Spawner):  # type: ignore[misc]
                 started = forked.result()
                 self._child, self.box_init, self.box_main = started.child, started.init, started.main
 
-    def _account_and_home(self, found: Isolation) -> tuple[accounts.Account, str]:
+    def _account_and_home(self, found: Isolation, user_id: int) -> tuple[accounts.Account, str]:
         """The account that the server has and the home it gets, both made if missing."""
         if found.mode is Mode.SINGLE_USER:
             account = accounts.own_account()
-            self.log.warning("Server of %s runs without a box: %s", self._log_name, found.reason)
-            if self.isolation == "auto" and accounts.has_other_homes(self.state_dir, self.user.id):
+            if self.isolation == "auto" and accounts.has_other_homes(self.state_dir, user_id):
                 raise errors.Unavailable(
                     f"users can't be kept apart on this machine: {found.reason}",
                     code="isolation",
                     hint="install bubblewrap, or accept it with isolation='none'",
                 )
         else:
-            account = accounts.account_of(self.user.id, self.uid_base)
+            account = accounts.account_of(user_id, self.uid_base)
         uid, gid = os.getuid(), os.getgid()
         if found.mode is Mode.ROOT:
             accounts.ensure_system_account(account)
             uid, gid = account.uid, account.gid
-        return account, accounts.prepare_home(self.state_dir, self.user.id, uid=uid, gid=gid)
+        return account, accounts.prepare_home(self.state_dir, user_id, uid=uid, gid=gid)
 
     def _command(self, found: Isolation, account: accounts.Account, home: str, log: int) -> fork.Command:
         boxed = found.mode is not Mode.SINGLE_USER

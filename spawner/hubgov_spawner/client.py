@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import httpx
 
-from hubgov import errors
+from hubgov import errors, processes
 from hubgov.wire import API, Decision, Launch, ProcessRef, Receipt, Workload, from_json, to_json
 
 T = TypeVar("T")
@@ -181,6 +181,9 @@ class Client:
         body: Mapping[str, Any] | None,
         patience: float,
     ) -> Any:
+        impostor = processes.impostor_at(self.url)
+        if impostor is not None:
+            raise ServiceError(f"its port is held by uid {impostor}, which gets no token", code="unavailable")
         try:
             answer = await _http(self.url, self.token).request(
                 method,

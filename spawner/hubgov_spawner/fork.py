@@ -124,7 +124,7 @@ def _read_init(child: subprocess.Popen[bytes], read_end: int) -> ProcessRef:
         raise errors.Unavailable(
             "the box couldn't be made",
             code="box",
-            hint="what bwrap said is in .hubgov/server.log in the user's home",
+            hint="what bwrap said is in its log, in .hubgov in the user's home",
         )
     init = processes.identify(json.loads(text)["child-pid"])
     if init is None:

@@ -40,7 +40,7 @@ class GovernedMixin(_Base):  # type: ignore[misc]
     """Put before any spawner class: `class MySpawner(GovernedMixin, SomeSpawner)`."""
 
     hubgov_url = Unicode(
-        "http://127.0.0.1:8790/services/hubgov",
+        "http://127.0.0.1:8083/services/hubgov",
         help="Address of the governing service, with its prefix; servers get it as HUBGOV_URL.",
     ).tag(config=True)
 
@@ -319,7 +319,11 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         ticket = await self._live_ticket(self.name)
         if ticket is not None:
             client = self.hubgov_client(self._lang)
-            await client.cancel(ticket.id, "server deleted", now=True, within=REPORT_SECONDS)
+            try:
+                await client.cancel(ticket.id, "server deleted", now=True, within=REPORT_SECONDS)
+            except ServiceError as error:
+                if error.status not in (404, 409):  # over meanwhile: nothing of it can start any more
+                    raise refusals.of_service(error, self._lang) from error
         removed = super().delete_forever()
         if removed is not None:
             await removed

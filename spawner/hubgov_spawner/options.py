@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hubgov import errors
-from hubgov.wire import MAX_SPAN_MS, parse_memory, parse_span
+from hubgov.wire import MAX_MILLI_GPUS, MAX_NAME, MAX_SPAN_MS, parse_memory, parse_span
 
 Options = dict[str, Any]
 
 HOURS = (1, 2, 4, 8)
 """The times that the form offers; any other is typed in minutes."""
-_MAX_NAME = 63
 _IGNORED_FIELDS = ("_xsrf",)
 
 
@@ -108,9 +107,9 @@ def _size(mib: int | None) -> str | None:
 
 
 def _name(key: str, value: object) -> str:
-    ok = isinstance(value, str) and 1 <= len(value) <= _MAX_NAME and value.isprintable()
+    ok = isinstance(value, str) and 1 <= len(value) <= MAX_NAME and value.isprintable()
     if not ok or not isinstance(value, str) or value != value.strip():
-        raise errors.Invalid(f"{key}: must be a name of 1 to {_MAX_NAME} visible characters")
+        raise errors.Invalid(f"{key}: must be a name of 1 to {MAX_NAME} visible characters")
     return value
 
 
@@ -127,7 +126,7 @@ def _lease(key: str, value: object) -> int:
 
 def _gpus(key: str, value: object) -> int | float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not isinstance(value, int | float) or not 0 <= value <= 10**6:
+    if not number or not isinstance(value, int | float) or not 0 <= value <= MAX_MILLI_GPUS // 1000:
         raise errors.Invalid(f"{key}: must be a number of GPUs such as 1 or 0.25")
     return value
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,7 +20,6 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "home": ("Home", "主页"),
     "token": ("Token", "令牌"),
     "admin": ("Admin", "管理"),
-    "services": ("Services", "服务"),
     "login": ("Login", "登录"),
     "logout": ("Logout", "退出"),
     "other_language": ("中文", "English"),
@@ -148,13 +148,10 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "Same request; the saved documents open again. Variables do not come back.",
         "使用相同的请求并重新打开已保存的文档，变量不会恢复。",
     ),
-    "no_receipt": ("What the last session saved can't be shown right now.", "暂时无法显示上次会话的保存情况。"),
     # home
-    "my_server": ("My server", "我的服务器"),
     "open_server": ("Open my server", "打开我的服务器"),
     "start_my_server": ("Start my server", "启动我的服务器"),
     "stop_my_server": ("Stop my server", "停止我的服务器"),
-    "my_sessions": ("Sessions, queue and quota", "会话、排队与配额"),
     "named_servers": ("Named servers", "命名服务器"),
     "server_name": ("Name", "名称"),
     "last_activity": ("Last activity", "最近活动"),
@@ -168,7 +165,6 @@ PAGE: Mapping[str, tuple[str, str]] = {
     # a server that stops
     "stopping_title": ("Your server is stopping", "服务器正在停止"),
     "stopping_then": ("You can start it again when it has stopped.", "停止后可重新启动。"),
-    "refresh": ("Refresh", "刷新"),
 }
 
 _SIGNS = {"CNY": "¥", "USD": "$", "EUR": "€", "GBP": "£"}
@@ -197,11 +193,11 @@ def _zone(name: str) -> tzinfo:
         return UTC
 
 
-def money(value: Mapping[str, Any] | None, times: float = 1.0) -> str:
-    """An amount with its sign and two decimals, `¥74.00`; a dash when it isn't known."""
+def money(value: Mapping[str, Any] | None, times: float = 1) -> str:
+    """An amount with its sign and two decimals, `¥74.00`; a dash when it isn't known. Multiplied exactly."""
     if value is None:
         return "—"
-    amount = f"{float(value['amount']) * times:,.2f}"
+    amount = f"{Decimal(value['amount']) * Decimal(str(times)):,.2f}"
     sign = _SIGNS.get(str(value["currency"]))
     return f"{sign}{amount}" if sign else f"{amount} {value['currency']}"
 

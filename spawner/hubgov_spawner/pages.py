@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment
 from jinja2.ext import Extension
+from traitlets.config.loader import LazyConfigValue
 
 from hubgov import texts
 from hubgov_spawner import page_texts
@@ -20,9 +21,20 @@ FOLDER = str(Path(__file__).with_name("templates"))
 
 
 def install(config: Any) -> None:
-    """Have the hub show these pages: `config` is the `c` of jupyterhub_config.py."""
-    config.JupyterHub.template_paths = [FOLDER]
-    config.JupyterHub.jinja_environment_options = {"extensions": ["hubgov_spawner.pages.HubPages"]}
+    """Have the hub show these pages: `config` is the `c` of jupyterhub_config.py. A site's own come before them."""
+    hub = config.JupyterHub
+    hub.template_paths = [*configured(hub, "template_paths", []), FOLDER]
+    options = configured(hub, "jinja_environment_options", {})
+    extensions = [*options.get("extensions", ()), "hubgov_spawner.pages.HubPages"]
+    hub.jinja_environment_options = {**options, "extensions": extensions}
+
+
+def configured(section: Any, name: str, default: Any) -> Any:
+    """What a section of the config sets so far, as a plain value; `default` when it sets nothing."""
+    if name not in section:
+        return default
+    value = section[name]
+    return value.get_value(default) if isinstance(value, LazyConfigValue) else value
 
 
 class Reader:
@@ -35,6 +47,11 @@ class Reader:
         if asked in texts.LANGUAGES:
             self.lang = asked
             handler.set_cookie(page_texts.COOKIE, asked, path="/", samesite="Lax", expires_days=365)
+
+    @property
+    def tag(self) -> str:
+        """The language as the page declares it: browsers pick fonts and line breaks by it."""
+        return "zh-CN" if self.lang == "zh" else self.lang
 
     def __call__(self, key: str, **facts: object) -> str:
         return page_texts.say(key, self.lang, **facts)
@@ -66,7 +83,7 @@ class HubPages(Extension):
         """The stock page.html with the reader's language; it has no block to say it in."""
         if name is None or not name.endswith("page.html"):
             return source
-        return source.replace('<html lang="en">', '<html lang="{{ hubgov.reader(static_url).lang }}">', 1)
+        return source.replace('<html lang="en">', '<html lang="{{ hubgov.reader(static_url).tag }}">', 1)
 
 
 def reader(static_url: Any) -> Reader:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hubgov.wire import Workload
+from hubgov.wire import STARTING_STATES, WAITING_STATES, Workload
 from hubgov_spawner.page_texts import clock, number, say
-
-_WAITING = ("pending", "held")
 
 
 def event(ticket: Workload | None, lang: str, zone: str) -> dict[str, Any]:
     """The progress event of a ticket. `message` only: the page puts an html_message in as it is."""
     if ticket is None:
         return {"progress": 2, "message": say("requested", lang)}
-    if ticket.state in _WAITING:
+    if ticket.state in WAITING_STATES:
         return {"progress": 5, "message": waiting_line(ticket, lang, zone)}
-    if ticket.state == "admitted" or ticket.state == "starting":
+    if ticket.state in STARTING_STATES:
         if not ticket.gpus or not ticket.flavor:
             return {"progress": 50, "message": say("granted_cpu", lang)}
         facts = {"gpus": number(ticket.gpus), "flavor": ticket.flavor}

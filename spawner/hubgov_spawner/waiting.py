@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hubgov.wire import Workload
+from hubgov.wire import FINAL_STATES, STARTING_STATES, WAITING_STATES, Workload
 from hubgov_spawner import options, refusals
 from hubgov_spawner.client import Client, ServiceError
 
@@ -15,10 +15,6 @@ POLL_SECONDS = 20
 """How long one poll stays open: the place in line and the reason that are shown are this fresh."""
 AWAY_SECONDS = 2.0
 """How long a spawn that has no ticket yet waits for the service to come back."""
-
-WAITING = ("pending", "held")
-GRANTED = ("admitted", "starting")
-OVER = ("succeeded", "failed", "cancelled", "expired", "culled", "lost", "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +35,11 @@ class Applicant:
         ticket = await self.ticket(wanted, deadline)
         if ticket.attach_seconds is not None:  # the queue's own limit
             deadline = min(deadline, began + ticket.attach_seconds)
-        while ticket.state not in GRANTED:
+        while ticket.state not in STARTING_STATES:
             self.show(ticket)
-            if ticket.state in OVER:
+            if ticket.state in FINAL_STATES:
                 raise refusals.over(ticket.headline, self.client.lang)
-            if ticket.state in WAITING:
+            if ticket.state in WAITING_STATES:
                 ticket = await self._next(ticket, deadline)
             else:
                 # An earlier session that the hub knows nothing of any more is still on its way out.
@@ -82,11 +78,11 @@ class Applicant:
             raise
 
     async def _until_over(self, workload: str, deadline: float) -> None:
-        """Return when this earlier session is over; SpawnException when that takes too long."""
+        """Return when this earlier session is over or back in line; SpawnException when that takes too long."""
         try:
             async with asyncio.timeout_at(deadline):
                 last = await self.client.workload(workload)
-                while last.state not in OVER:
+                while last.state not in FINAL_STATES | WAITING_STATES:
                     self.show(last)
                     last = await self.client.workload(workload, after=last.version, wait=POLL_SECONDS)
         except TimeoutError:

@@ -248,7 +248,7 @@ def test_cancel_in_every_state(tmp_path: Path, state: str, at_once: str) -> None
             await house.cancel(workload)
             assert house.state(workload) == at_once
             await house.cancel(workload) if house.show(workload).live else None
-            await house.pass_time(12 * MINUTE, step=5 * SECOND)
+            await house.pass_time(12 * MINUTE, step=15 * SECOND)
             shown = house.show(workload)
             assert (shown.state.value, shown.end_reason) == ("cancelled", "cancelled")
             with pytest.raises(Ended):
@@ -306,7 +306,7 @@ def test_a_server_that_nobody_opens_is_given_back(tmp_path: Path, opened: bool) 
             assert allocation.claim_by == house.clock.now() + 15 * MINUTE
             if opened:
                 await house.do(lambda unit: claim(unit, workload, person("amy")))
-            await house.pass_time(16 * MINUTE, step=10 * SECOND)
+            await house.pass_time(16 * MINUTE, step=20 * SECOND)
             expected = ("running", None) if opened else ("culled", "unclaimed")
             assert (house.state(workload), house.show(workload).end_reason) == expected
             house.check()

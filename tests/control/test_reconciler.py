@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from control.house import SPAWNER, House, a_house
+from control.house import LOG, SPAWNER, House, a_house
 
 from hubgov.control import session
 from hubgov.control.reconcile import ATTACH_PATIENCE_MS, REPEAT_MS, REPORT_PATIENCE_MS
+from hubgov.core.states import AllocationState, WorkloadState
+from hubgov.engines.base import Seen
+from hubgov.engines.hub import HubEngine
 from hubgov.engines.scripted import FOR_EVER, Behaviour
 
 SECOND = 1000
@@ -308,9 +312,25 @@ def test_a_restart_between_any_two_steps_ends_alike(tmp_path: Path, where: str) 
             if where in ("reserved", "starting"):
                 await again.launch(workload)
                 await again.run(workload)
-            await again.pass_time(70 * MINUTE, step=5 * SECOND)
+            await again.pass_time(70 * MINUTE, step=20 * SECOND)
             assert (again.state(workload), again.show(workload).end_reason) == ("expired", "lease")
             assert again.state(waiting) != "pending", "the devices were handed on, once"
             again.check()
+
+    asyncio.run(story())
+
+
+def test_the_hubs_engine_awaits_nothing_of_what_was_given_up(tmp_path: Path) -> None:
+    """A start that died before anything was reported: unseen while it may still come, gone once it is lost."""
+
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            attempt = await house.do(lambda unit: session.launch(unit, workload, 1, SPAWNER))
+            engine = HubEngine("http://127.0.0.1:1", "t", LOG)
+            assert engine.look(attempt) is Seen.UNSEEN
+            assert engine.look(replace(attempt, state=AllocationState.LOST)) is Seen.GONE
+            assert engine.look(replace(attempt, outcome=WorkloadState.CANCELLED)) is Seen.GONE
+            await engine.close()
 
     asyncio.run(story())

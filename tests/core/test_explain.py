@@ -13,7 +13,7 @@ from hubgov.core.decide import choose, eligible
 from hubgov.core.explain import blockers, free_by, plan
 from hubgov.core.lease import TERM_MS
 from hubgov.core.model import Blocker, Change
-from hubgov.core.policy import Caps, Mode, PriorityClass, RetryRule
+from hubgov.core.policy import Caps, Costs, Mode, PriorityClass, RetryRule
 from hubgov.core.states import AllocationState, Event
 
 END = 5 * MINUTE_MS + TERM_MS
@@ -166,6 +166,15 @@ def test_the_cost_is_of_the_whole_lease_on_the_dearest_card() -> None:
     assert play.why("w").cost_micro == 2 * 2 * 10_000_000
     play.submit("free", gpus=0)
     assert play.why("free").cost_micro == 0
+
+
+def test_what_is_granted_costs_by_what_it_gets_and_on_which_terms() -> None:
+    play = Play(site().but(costs=Costs(borrowed_factor_micro=500_000)))
+    elastic = a_workload("w", gpus=(1, 3), lease_ms=2 * HOUR_MS)
+    asked = plan(play.state, elastic, play.now)
+    assert (asked.code, asked.cost_micro) == ("fits_now", 2 * 3 * 5_000_000)
+    play.run("w", gpus=(1, 3), lease_ms=2 * HOUR_MS)
+    assert play.why("w").cost_micro == asked.cost_micro
 
 
 # --- latest start -------------------------------------------------------------------------------------

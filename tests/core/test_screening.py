@@ -9,7 +9,8 @@ from builders import GIB, HOUR_MS, START, Play, PolicyBuilder, a_policy, a_state
 
 from hubgov.core.model import Decision, QueueHold
 from hubgov.core.policy import Caps, Kind, PriorityClass
-from hubgov.core.screening import MAX_SPAN_MS, refusal
+from hubgov.core.screening import refusal
+from hubgov.wire import MAX_SPAN_MS
 
 
 def site() -> PolicyBuilder:

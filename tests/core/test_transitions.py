@@ -10,6 +10,7 @@ from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy, s
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hubgov import wire
 from hubgov.clock import Instant
 from hubgov.core.model import Allocation
 from hubgov.core.policy import RetryRule
@@ -276,3 +277,12 @@ def test_the_one_word_for_everybody(
     workload: WorkloadState, allocation: AllocationState | None, held: bool, word: str
 ) -> None:
     assert public_state(workload, allocation, held) == word
+
+
+def test_clients_tell_the_states_apart_as_the_core_does() -> None:
+    final = {state.value for state in WorkloadState if state.final}
+    assert final | {"refused"} == wire.FINAL_STATES
+    waiting = {public_state(WorkloadState.PENDING, None, held) for held in (False, True)}
+    assert waiting | {public_state(WorkloadState.RUNNING, S.LOST, False)} == wire.WAITING_STATES
+    starting = {public_state(WorkloadState.ADMITTED, state, False) for state in (S.RESERVED, S.STARTING)}
+    assert starting == wire.STARTING_STATES

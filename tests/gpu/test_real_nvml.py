@@ -12,7 +12,8 @@ from hubgov.clock import SystemClock
 from hubgov.telemetry.detect import choose_probe
 from hubgov.telemetry.lines import decode
 from hubgov.telemetry.nvml import NvmlProbe
-from hubgov.telemetry.probe import DeviceReading, Health
+from hubgov.core.model import Health
+from hubgov.telemetry.probe import DeviceReading
 
 CUDA_CONTEXT = """
 import ctypes, sys

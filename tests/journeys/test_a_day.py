@@ -203,6 +203,12 @@ def test_two_people_and_one_gpu(demo: DemoUnderTest, browser: Browser, amy: Pers
     assert started["id"] == waiting["id"]
     assert started["devices"] == holding["devices"]
     bo.page.screenshot(path=shots / "3-started.png")
+    events = f"/workloads/{started['id']}/events?limit=200"
+    until(
+        lambda: "server_claimed" in {line["event"] for line in demo.call("bo", "GET", events).json()["items"]},
+        20,
+        "the server that started by itself to be claimed by who opened it",
+    )
     bo.context.close()
     cancel_all(demo, "amy", "bo")
 

@@ -97,6 +97,7 @@ class Standin:
         self.stopped: list[dict[str, Any]] = []
         self.saves: list[tuple[str, dict[str, Any]]] = []
         self.tokens: set[str] = set()
+        self.claims = 0
         self.saved = asyncio.Event()
         self._changed = asyncio.Condition()
         self.socket, self.port = bind_unused_port()
@@ -107,6 +108,7 @@ class Standin:
                     (base, _Workload, {"standin": self}),
                     (f"{base}/extensions", _Extensions, {"standin": self}),
                     (f"{base}/why", _Why, {"standin": self}),
+                    (f"{base}/claim", _Claim, {"standin": self}),
                     (f"{base}/saves/([^/]+)", _Saves, {"standin": self}),
                 ]
             )
@@ -190,6 +192,13 @@ class _Extensions(_Handler):
 class _Why(_Handler):
     def get(self) -> None:
         self.finish(self.standin.why)
+
+
+class _Claim(_Handler):
+    def post(self) -> None:
+        self.standin.claims += 1
+        self.set_status(204)
+        self.finish()
 
 
 class _Saves(_Handler):

@@ -44,6 +44,15 @@ async def test_the_session_is_relayed_with_the_service_time(app: HubgovLab, stan
     assert standin.tokens == {f"token {TOKEN}"}
 
 
+async def test_the_first_browser_claims_the_server_once(app: HubgovLab, standin: Standin, ask: Ask) -> None:
+    assert standin.claims == 0, "a server that runs unopened is not claimed by running"
+    await ask("session", tab="t-1")
+    await until(lambda: standin.claims == 1)
+    await ask("session", tab="t-2")
+    await ask("session", tab="t-1")
+    assert standin.claims == 1
+
+
 async def test_one_request_waits_at_the_service(app: HubgovLab, standin: Standin, ask: Ask) -> None:
     waiting = asyncio.ensure_future(ask("session", after=1, wait=20))
     await until(lambda: len(standin.asked) == 2)

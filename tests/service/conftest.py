@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from service.answers import end
 from service_under_test import ServiceUnderTest
 
 
@@ -26,3 +28,11 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceUnderTest
         yield under_test
     finally:
         under_test.close()
+
+
+@pytest.fixture
+def session(service: ServiceUnderTest) -> Iterator[dict[str, Any]]:
+    """A running one-GPU notebook of amy's; gone again at the end."""
+    workload = service.run("amy")
+    yield workload
+    end(service, workload["id"])

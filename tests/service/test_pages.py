@@ -15,11 +15,12 @@ from waiting import until
 
 
 @pytest.fixture(scope="module")
-def waiting(service: ServiceUnderTest) -> Iterator[str]:
+def waiting(service: ServiceUnderTest) -> str:
     """Ava waits, behind amy and bo."""
     service.run("amy")
     service.run("bo")
-    yield service.ask("ava").json()["id"]
+    asked: str = service.ask("ava").json()["id"]
+    return asked
 
 
 def _page(service: ServiceUnderTest, path: str, who: str = "ava", **headers: str) -> httpx.Response:

@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from service.answers import end, refused
 from service_under_test import PREFIX, ServiceUnderTest
 from waiting import until
 
 from hubgov.clock import Instant, from_rfc3339, to_rfc3339
-
-
-@pytest.fixture
-def session(service: ServiceUnderTest) -> Iterator[dict[str, Any]]:
-    """A running one-GPU notebook of amy's; gone again at the end."""
-    workload = service.run("amy")
-    yield workload
-    _end(service, workload["id"])
-
-
-def _end(service: ServiceUnderTest, workload: str) -> None:
-    service.call("admin", "DELETE", f"/workloads/{workload}", {"now": True})
-    until(lambda: service.show(workload)["ended_at"], 20, f"{workload} to be over")
-
-
-def _refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The error of an answer, which must have that status and code and say something."""
-    assert answer.status_code == status, answer.text
-    error: dict[str, Any] = answer.json()["error"]
-    assert set(error) == {"code", "message", "details", "hint"}
-    assert error["code"] == code
-    assert error["message"]
-    return error
-
 
 # --- a session's life ------------------------------------------------------------------------------------
 
@@ -89,9 +64,9 @@ def test_a_session_from_the_request_to_the_receipt(service: ServiceUnderTest) ->
     events = [line["event"] for line in service.call("amy", "GET", f"{path}/events").json()["items"]]
     assert events[-1] == "workload_submitted"
     assert {"extension_granted", "allocation_cancelled", "documents_saved"} <= set(events)
-    _refused(service.call("amy", "GET", f"{path}/why"), 409, "ended")
-    _refused(service.call("amy", "DELETE", path, {}), 409, "ended")
-    _refused(service.call("amy", "POST", f"{path}/extensions", {"by_seconds": 60}), 409, "ended")
+    refused(service.call("amy", "GET", f"{path}/why"), 409, "ended")
+    refused(service.call("amy", "DELETE", path, {}), 409, "ended")
+    refused(service.call("amy", "POST", f"{path}/extensions", {"by_seconds": 60}), 409, "ended")
 
 
 def test_lists_pages_and_filters(service: ServiceUnderTest) -> None:
@@ -105,7 +80,7 @@ def test_lists_pages_and_filters(service: ServiceUnderTest) -> None:
     assert service.call("ava", "GET", "/workloads?queue=none").json()["items"] == []
     assert service.call("ava", "GET", "/workloads?team=vision&state=pending").json()["items"] == []
     for workload in mine:
-        _end(service, workload)
+        end(service, workload)
     ended = service.call("ava", "GET", "/workloads?state=ended&owner=ava").json()["items"]
     assert {w["id"] for w in ended} >= set(mine)
     assert all(w["headline"].startswith("Ended") for w in ended)
@@ -156,21 +131,21 @@ def test_a_plan_leaves_no_trace(service: ServiceUnderTest) -> None:
 def test_extensions_granted_for_approval_denied(service: ServiceUnderTest, session: dict[str, Any]) -> None:
     path = f"/workloads/{session['id']}/extensions"
     denied = service.call("amy", "POST", path, {"by_seconds": 6 * 3600})
-    error = _refused(denied, 422, "max_total")
+    error = refused(denied, 422, "max_total")
     assert (error["details"]["blockers"][0]["have"], error["details"]["blockers"][0]["limit"]) == (18000, 32400)
     assert error["details"]["next_steps"]
-    _refused(service.call("amy", "POST", path, {"by_seconds": 3 * 3600}), 400, "reason_required")
+    refused(service.call("amy", "POST", path, {"by_seconds": 3 * 3600}), 400, "reason_required")
     asked = service.call("amy", "POST", path, {"by_seconds": 3 * 3600, "reason": "paper"})
     assert (asked.status_code, asked.json()["state"]) == (202, "needs_approval")
     stale = service.call("amy", "POST", path, {"by_seconds": 60, "lease_version": 99})
-    assert _refused(stale, 409, "stale_lease_version")["details"] == {"lease_version": 1}
+    assert refused(stale, 409, "stale_lease_version")["details"] == {"lease_version": 1}
     seen = service.call("amy", "GET", "/extensions").json()["items"]
     assert [e["state"] for e in seen] == ["denied", "needs_approval"]
     assert service.call("bo", "GET", "/extensions").json()["items"] == []
-    _refused(service.call("amy", "POST", path, {}), 400, "invalid")
-    _refused(service.call("amy", "POST", path, {"by_seconds": 60, "until": "2026-01-01T00:00:00Z"}), 400, "invalid")
-    _refused(service.call("amy", "POST", path, {"until": "tomorrow"}), 400, "invalid")
-    _refused(service.call("amy", "POST", path, {"until": "2000-01-01T00:00:00Z"}), 400, "invalid")
+    refused(service.call("amy", "POST", path, {}), 400, "invalid")
+    refused(service.call("amy", "POST", path, {"by_seconds": 60, "until": "2026-01-01T00:00:00Z"}), 400, "invalid")
+    refused(service.call("amy", "POST", path, {"until": "tomorrow"}), 400, "invalid")
+    refused(service.call("amy", "POST", path, {"until": "2000-01-01T00:00:00Z"}), 400, "invalid")
 
 
 @pytest.mark.parametrize("to", ["by_seconds", "until"])
@@ -195,9 +170,9 @@ def test_ten_clicks_with_one_key_are_one_extension(
     shown = service.show(session["id"])
     assert (shown["lease_version"], shown["extensions_left"]) == (2, 1)
     other = service.call("amy", "POST", path, {"by_seconds": 601}, headers=key)
-    _refused(other, 422, "key_reused")
+    refused(other, 422, "key_reused")
     for bad in ("", "x" * 201):
-        _refused(service.call("amy", "POST", path, body, headers={"Idempotency-Key": bad}), 400, "invalid")
+        refused(service.call("amy", "POST", path, body, headers={"Idempotency-Key": bad}), 400, "invalid")
 
 
 # --- refusals --------------------------------------------------------------------------------------------
@@ -226,7 +201,7 @@ def test_what_is_refused_at_submit_comes_with_its_decision(
     service: ServiceUnderTest, change: dict[str, Any], code: str, numbers: tuple[int, int | None] | None
 ) -> None:
     body = {"user": "amy", "groups": ["vision"], "queue": "experiment", "kind": "notebook", "gpus": 1, **change}
-    error = _refused(service.call("spawner", "POST", "/workloads", body), 422, code)
+    error = refused(service.call("spawner", "POST", "/workloads", body), 422, code)
     decision = error["details"]
     assert (decision["outcome"], decision["code"]) == ("refused", code)
     assert decision["headline"] == error["message"]
@@ -269,7 +244,7 @@ def test_what_breaks_the_form_is_refused_with_the_limit(
     service: ServiceUnderTest, change: dict[str, Any], code: str
 ) -> None:
     body = {"queue": "experiment", "kind": "notebook", "gpus": 1, **change}
-    error = _refused(service.call("amy", "POST", "/plan", body), 400, code)
+    error = refused(service.call("amy", "POST", "/plan", body), 400, code)
     field = next(iter(change))
     assert any(problem["field"].startswith(field) for problem in error["details"]["problems"])
 
@@ -298,15 +273,15 @@ def test_what_breaks_the_form_is_refused_with_the_limit(
 def test_other_refusals(
     service: ServiceUnderTest, method: str, path: str, body: Any, status: int, code: str
 ) -> None:
-    _refused(service.call("admin", method, path, body), status, code)
+    refused(service.call("admin", method, path, body), status, code)
 
 
 def test_reports_of_an_attempt_that_is_over(service: ServiceUnderTest, session: dict[str, Any]) -> None:
     path = f"/workloads/{session['id']}"
     for step, body in (("launch", {}), ("ready", {"url": "x"}), ("stopping", {})):
         answer = service.call("spawner", "POST", f"{path}/{step}", {"attempt": 7, **body})
-        _refused(answer, 404, "stale_attempt")
-    _refused(service.call("spawner", "POST", f"{path}/launch", {"attempt": 1}), 409, "not_starting")
+        refused(answer, 404, "stale_attempt")
+    refused(service.call("spawner", "POST", f"{path}/launch", {"attempt": 1}), 409, "not_starting")
     assert service.show(session["id"])["state"] == "running"
 
 
@@ -315,113 +290,7 @@ def test_a_save_of_somebody_else_cannot_be_overwritten(service: ServiceUnderTest
     theirs = f"{other['id']}.1-1-end"
     forged = {"save": theirs, "asked_lab": False, "documents": [], "error": "nothing to see"}
     answer = service.call("amy-server", "PUT", f"/workloads/{session['id']}/saves/{theirs}", forged)
-    _refused(answer, 409, "stale_attempt")
+    refused(answer, 409, "stale_attempt")
     mismatch = service.call("amy-server", "PUT", f"/workloads/{session['id']}/saves/x", forged)
-    _refused(mismatch, 400, "invalid")
-    _end(service, other["id"])
-
-
-# --- queues, nodes, policy -------------------------------------------------------------------------------
-
-
-def test_a_held_queue_starts_nothing_and_a_closed_one_takes_nothing(service: ServiceUnderTest) -> None:
-    held = service.call("admin", "POST", "/queues/experiment/hold", {"reason": "upkeep"})
-    assert held.json() == {"queue": "experiment", "held": True, "closed": False, "reason": "upkeep"}
-    waiting = service.ask("amy", "cpu", server="held").json()
-    assert (waiting["state"], waiting["why"]) == ("held", "held")
-    assert service.call("admin", "POST", "/queues/experiment/hold", {"reason": "r", "closed": True}).json()[
-        "closed"
-    ]
-    _refused(service.ask("amy", "cpu", server="other"), 422, "held")
-    assert service.call("admin", "POST", "/queues/experiment/release", {}).status_code == 200
-    assert service.show(waiting["id"])["state"] == "admitted"
-    _end(service, waiting["id"])
-
-
-def test_a_drained_node_takes_nothing_new(service: ServiceUnderTest) -> None:
-    node = service.call("admin", "GET", "/devices").json()["items"][0]["node"]
-    assert service.call("admin", "POST", f"/nodes/{node}/drain", {"reason": "fan"}).json()["drained"]
-    assert {d["state"] for d in service.call("amy", "GET", "/devices").json()["items"]} == {"drained"}
-    waiting = service.ask("amy").json()
-    assert (waiting["state"], waiting["why"]) == ("pending", "waiting_devices")
-    assert not service.call("admin", "POST", f"/nodes/{node}/undrain", {}).json()["drained"]
-    assert service.show(waiting["id"])["state"] == "admitted"
-    _end(service, waiting["id"])
-    acts = {line["event"] for line in service.call("admin", "GET", "/audit").json()["items"]}
-    assert {"node_drained", "node_undrained", "queue_held", "queue_released"} <= acts
-
-
-def test_the_policy_is_edited_against_its_version(service: ServiceUnderTest) -> None:
-    current = service.call("admin", "GET", "/policy")
-    version, text = current.json()["version"], current.json()["text"]
-    assert current.headers["etag"] == f'"{version}"'
-    edited = text.replace("default: 4h", "default: 3h")
-    diff = service.call("admin", "POST", "/policy/diff", {"text": edited}).json()
-    assert [e["path"] for e in diff["edits"]] == ["queues.experiment.lease.default"]
-    assert service.call("admin", "POST", "/policy/check", {"text": edited}).json()["ok"]
-    faulty = service.call("admin", "POST", "/policy/check", {"text": "version: 1\nquues: {}\n"}).json()
-    assert not faulty["ok"]
-    assert faulty["problems"][0]["line"]
-    _refused(
-        service.call("admin", "PUT", "/policy", {"text": "quues: {}"}, headers={"If-Match": f'"{version}"'}),
-        400,
-        "policy_invalid",
-    )
-    applied = service.call("admin", "PUT", "/policy", {"text": edited}, headers={"If-Match": f'"{version}"'})
-    assert applied.json()["version"] == version + 1
-    moved = service.call("admin", "PUT", "/policy", {"text": text}, headers={"If-Match": f'"{version}"'})
-    assert _refused(moved, 412, "policy_moved")["details"] == {"version": version + 1}
-    session = service.ask("bo", "cpu").json()
-    without = text.replace("  chat: {team: nlp, owner: bo}\n", "")
-    taken = service.call("admin", "PUT", "/policy", {"text": without}, headers={"If-Match": f"{version + 1}"})
-    assert session["id"] in _refused(taken, 409, "in_use")["message"]
-    _end(service, session["id"])
-
-
-# --- waiting ---------------------------------------------------------------------------------------------
-
-
-def test_a_long_poll_wakes_at_once_and_otherwise_returns_in_time(
-    service: ServiceUnderTest, session: dict[str, Any]
-) -> None:
-    path = f"/workloads/{session['id']}"
-    began = time.monotonic()
-    same = service.call("amy", "GET", f"{path}?after={session['version']}&wait=1").json()
-    assert 0.9 <= time.monotonic() - began < 3
-    assert same["version"] == session["version"]
-    woken: list[tuple[float, dict[str, Any]]] = []
-
-    def wait() -> None:
-        answer = service.call("amy", "GET", f"{path}?after={session['version']}&wait=30").json()
-        woken.append((time.monotonic(), answer))
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    assert service.call("bo", "POST", "/plan", {"queue": "experiment", "gpus": 0, "kind": "notebook"}).is_success
-    changed = service.call("amy", "POST", f"{path}/extensions", {"by_seconds": 60})
-    told = time.monotonic()
-    thread.join(10)
-    assert changed.status_code == 201
-    assert woken[0][0] - told < 0.2
-    assert woken[0][1]["version"] > session["version"]
-    past = service.call("amy", "GET", f"{path}?after=0&wait=30")
-    assert past.status_code == 200
-    _refused(service.call("amy", "GET", f"{path}?wait=61"), 400, "invalid")
-
-
-def test_too_many_attached_spawns_are_turned_away(fresh: ServiceUnderTest) -> None:
-    text = fresh.state / "policy.yaml"
-    text.write_text(text.read_text().replace("timezone: UTC", "timezone: UTC\nmax_attached: 2"))
-    fresh.start()
-    for server in ("a", "b"):
-        fresh.run("bo", server=server)
-    waiting = [f"/workloads/{fresh.ask('amy', server=f's{n}').json()['id']}" for n in range(3)]
-    # Between two polls a spawner still counts as attached, for a moment.
-    for path in waiting[:2]:
-        assert fresh.call("spawner", "GET", f"{path}?after=99&wait=1&attach=1").status_code == 200
-    third = f"{waiting[2]}?after=99&wait=1&attach=1"
-    error = _refused(fresh.call("spawner", "GET", third), 429, "too_many")
-    assert "kept" in error["hint"]
-    assert fresh.call("spawner", "GET", f"{waiting[0]}?after=99&wait=1&attach=1").status_code == 200
-    assert fresh.call("spawner", "GET", f"{waiting[2]}?wait=1").status_code == 200
-    until(lambda: fresh.call("spawner", "GET", third).status_code == 200, 15, "a place to become free")
+    refused(mismatch, 400, "invalid")
+    end(service, other["id"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +10,11 @@ from waiting import until
 
 
 @pytest.fixture(scope="module")
-def cast(service: ServiceUnderTest) -> Iterator[dict[str, str]]:
+def cast(service: ServiceUnderTest) -> dict[str, str]:
     """Both cards are taken, by amy of vision and bo of nlp; ava of vision and bo wait for one more."""
     ids = {"amy": service.run("amy")["id"], "bo": service.run("bo")["id"]}
     ids |= {"ava": service.ask("ava").json()["id"], "bo waits": service.ask("bo", server="b").json()["id"]}
-    yield ids
+    return ids
 
 
 def test_one_sees_ones_own_and_ones_teams_work_by_name(service: ServiceUnderTest, cast: dict[str, str]) -> None:

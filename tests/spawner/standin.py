@@ -12,8 +12,9 @@ from tornado import web
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
+from hubgov.wire import FINAL_STATES
+
 TOKEN = "token-of-the-spawners"
-OVER = ("succeeded", "failed", "cancelled", "expired", "culled", "lost")
 
 
 def stamp(seconds: float = 0) -> str:
@@ -217,7 +218,7 @@ class Standin:
             return self.refusal
         for ticket in self.tickets.values():
             mine = (ticket["owner"], ticket["server"]) == (body["user"], body["server"])
-            if mine and ticket["state"] not in OVER:
+            if mine and ticket["state"] not in FINAL_STATES:
                 return 200, ticket
         number = len(self.tickets) + 1
         facts = {"owner": body["user"], "server": body["server"], "attach_seconds": self.attach_seconds}
@@ -228,7 +229,7 @@ class Standin:
     async def later(self, ticket: str, after: int, wait: int) -> dict[str, Any]:
         self.polls += 1
         end = self._loop.time() + wait
-        while self.tickets[ticket]["version"] <= after and self.tickets[ticket]["state"] not in OVER:
+        while self.tickets[ticket]["version"] <= after and self.tickets[ticket]["state"] not in FINAL_STATES:
             try:
                 async with asyncio.timeout_at(end):
                     await self._changed.wait()
@@ -285,7 +286,7 @@ class _Handler(web.RequestHandler):
             self.note(path)
             self.finish(standin.options)
         elif parts == ["workloads"]:
-            live = [t for t in standin.tickets.values() if t["state"] not in OVER]
+            live = [t for t in standin.tickets.values() if t["state"] not in FINAL_STATES]
             mine = [t for t in live if t["owner"] == self.get_query_argument("owner")]
             self.finish({"items": mine, "next": None, "total": len(mine)})
         elif parts[0] == "servers":
@@ -311,6 +312,9 @@ class _Handler(web.RequestHandler):
 
     def delete(self, path: str) -> None:
         self.note(path)
+        if "DELETE" in self.standin.failing:
+            self.refuse(*self.standin.failing["DELETE"])
+            return
         ticket = path.rsplit("/", 1)[1]
         self.standin.tickets[ticket]["state"] = "cancelled"
         self.finish(self.standin.tickets[ticket])

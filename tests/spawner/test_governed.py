@@ -167,6 +167,22 @@ def test_a_session_that_still_stops_is_waited_for(service: Standin) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("state", ["lost", "quarantined"])
+def test_a_start_that_was_given_up_stays_in_line(state: str, service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = state
+        started = asyncio.create_task(a_spawner(service).start())
+        await has(lambda: service.polls, "the spawn waits")
+        service.tell("nb-1", state="pending")
+        polls = service.polls
+        await has(lambda: service.polls > polls, "it waits in line again")
+        service.tell("nb-1", state="admitted")
+        assert await started == "http://127.0.0.1:9999"
+        assert list(service.tickets) == ["nb-1"]
+
+    run(scenario)
+
+
 def test_a_session_that_stops_for_too_long_is_told(service: Standin) -> None:
     async def scenario() -> None:
         await a_spawner(service).start()

@@ -191,6 +191,20 @@ def test_a_server_that_is_deleted_leaves_the_line(service: Standin) -> None:
     run(scenario)
 
 
+def test_a_server_is_deleted_also_when_its_ticket_ended_meanwhile(service: Standin) -> None:
+    async def scenario() -> None:
+        service.grant = "pending"
+        spawner = a_spawner(service, attach_seconds=0.1, server_name="old")
+        await refusal_of(spawner)
+        service.failing["DELETE"] = 409, "ended"
+        await spawner.delete_forever()
+        service.failing["DELETE"] = 403, "not_allowed"
+        with pytest.raises(SpawnException):
+            await spawner.delete_forever()
+
+    run(scenario)
+
+
 def test_the_mixin_takes_no_name_of_the_hubs_own() -> None:
     """One of these once was `_failed`, and the hub threw every spawner away."""
     meant = {"start", "stop", "poll", "progress", "rename", "delete_forever", "run_post_stop_hook"}

@@ -155,7 +155,7 @@ def test_the_pages_buttons_name_the_right_server(patient: GovernedHub) -> None:
     with person(hub, "nina", "zh-CN") as browser:
         page = browser.get("/spawn-pending/nina/second").text
     assert 'data-user="nina" data-server="second"' in page
-    assert 'lang="zh"' in page
+    assert 'lang="zh-CN"' in page
     assert "服务器正在启动" in page
     hub.http.request("DELETE", f"{hub.root}/api/users/nina/servers/second")
 

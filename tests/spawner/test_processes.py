@@ -111,6 +111,23 @@ def test_a_straggler_in_its_own_session_is_found_by_its_mark_and_killed() -> Non
         assert processes.box_gone(ref, None, mark)
 
 
+def test_one_that_is_not_ours_to_signal_keeps_nobody_else_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = uuid.uuid4().hex
+    with running("sleep", "60", mark=mark) as (_, other), running("sleep", "60", mark=mark) as (child, _):
+        send = processes.send
+
+        def refuse(to: ProcessRef, number: int) -> bool:
+            if to == other:
+                raise PermissionError
+            return send(to, number)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(processes, "send", refuse)
+            assert processes.signal_box(None, None, kill=True, allocation_id=mark)
+        child.wait(10)
+        assert processes.box_processes(None, None, mark) == [other]
+
+
 def test_without_kill_only_the_server_is_asked_to_end() -> None:
     mark = uuid.uuid4().hex
     with running("sh", "-c", "sleep 60 & wait", mark=mark) as (child, ref):

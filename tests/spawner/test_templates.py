@@ -15,11 +15,23 @@ from hubgov_spawner.client import Client
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
 from jupyterhub._data import DATA_FILES_PATH
 from spawner.standin import TOKEN, Standin, receipt, workload
+from traitlets.config import Config
 
 from hubgov.wire import Receipt, Workload, from_json
 
 STOCK = str(Path(DATA_FILES_PATH) / "templates")
 HOSTILE = "<script>alert(1)</script>"
+
+
+def test_what_a_site_configured_stays_and_comes_first() -> None:
+    config = Config()
+    config.JupyterHub.template_paths = ["/srv/templates"]
+    config.JupyterHub.jinja_environment_options = {"extensions": ["site.Pages"], "cache_size": 7}
+    pages.install(config)
+    hub = config.JupyterHub
+    assert hub.template_paths == ["/srv/templates", pages.FOLDER]
+    options = {"extensions": ["site.Pages", "hubgov_spawner.pages.HubPages"], "cache_size": 7}
+    assert hub.jinja_environment_options == options
 
 
 class Handler:
@@ -107,6 +119,8 @@ def a_view(lang: str = "en", options: dict[str, Any] | None = None, **change: An
     return receipts.as_view(from_json(Receipt, receipt(**change)), lang, "Asia/Shanghai", options or {})
 
 
+TAG = {"en": "en", "zh": "zh-CN"}
+
 # --- language -------------------------------------------------------------------------------------------
 
 
@@ -133,7 +147,7 @@ def test_the_language_is_query_then_cookie_then_browser(
     html = render(
         "home.html", accept=accept, cookie=cookie, query=query, handler=seen, default_server=SimpleNamespace()
     )
-    assert f'<html lang="{lang}">' in html
+    assert f'<html lang="{TAG[lang]}">' in html
     assert ("启动我的服务器" if lang == "zh" else "Start my server") in html
     assert bool(seen[0].set) is (query.get("lang") == "zh")
 
@@ -149,7 +163,7 @@ def test_the_switch_leads_to_the_same_page_but_never_starts_a_server() -> None:
 @pytest.mark.parametrize("name", ["home.html", "spawn.html", "stop_pending.html", "error.html"])
 def test_every_page_renders_in_both_languages(name: str, lang: str) -> None:
     facts = {"default_server": SimpleNamespace(active=True), "allow_named_servers": True, "status_code": 500}
-    assert f'<html lang="{lang}">' in render(name, accept=lang, **facts)
+    assert f'<html lang="{TAG[lang]}">' in render(name, accept=lang, **facts)
 
 
 # --- pending, queue, failure ----------------------------------------------------------------------------

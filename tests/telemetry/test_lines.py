@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from hubgov.core.model import Health
 from hubgov.telemetry.lines import Unavailable, decode, encode
-from hubgov.telemetry.probe import DeviceProcess, DeviceReading, Health
+from hubgov.telemetry.probe import DeviceProcess, DeviceReading
 
 CARD = DeviceReading(
     index=1,

@@ -17,10 +17,11 @@ from telemetry.fake_prober import fake_prober, script
 from telemetry.patience import is_gone, ticking, until
 
 from hubgov.clock import FakeClock, Instant
+from hubgov.core.model import Health
 from hubgov.telemetry.lines import encode
 from hubgov.telemetry.nvml import Happening, NvmlProbe, Patience, ProbeEvent, exponential, with_remembered
 from hubgov.telemetry.nvml_child import EXIT_DRIVER, EXIT_NO_LIBRARY
-from hubgov.telemetry.probe import DeviceReading, Health, Reading
+from hubgov.telemetry.probe import DeviceReading, Reading
 
 SOON = Patience(first_line=30.0, line=0.5, to_stop=0.3, no_driver=0.05)
 STANDSTILL = 2.0

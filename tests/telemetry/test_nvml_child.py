@@ -8,8 +8,9 @@ import pynvml
 import pytest
 from telemetry.fake_nvml import ALL_ONES, MIB, FakeCard, FakeLibrary, install
 
+from hubgov.core.model import Health
 from hubgov.telemetry.nvml_child import DriverTroubleError, Reader
-from hubgov.telemetry.probe import DeviceProcess, DeviceReading, Health
+from hubgov.telemetry.probe import DeviceProcess, DeviceReading
 
 UTILISATION = "nvmlDeviceGetUtilizationRates"
 MEMORY_2 = "nvmlDeviceGetMemoryInfo_v2"

@@ -16,7 +16,8 @@ import pytest
 from telemetry.patience import ticking, until
 
 from hubgov.clock import FakeClock
-from hubgov.telemetry.probe import DeviceProcess, Health, Reading
+from hubgov.core.model import Health
+from hubgov.telemetry.probe import DeviceProcess, Reading
 from hubgov.telemetry.simulated import CpuMeter, Load, SimulatedModel, SimulatedProbe, simulated_uuid
 
 BUSY_BELOW = "import subprocess,sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"

@@ -63,7 +63,8 @@ export class Actions {
       buttons: [Dialog.cancelButton({ label: __('Cancel') }), Dialog.okButton({ label: __('Extend') })]
     });
     if (result.button.accept && result.value !== null) {
-      await this.request(result.value.seconds, result.value.reason || __('Extended in JupyterLab'));
+      // What needs an approval needs the person's own words: the service asks for them where they are missing.
+      await this.request(result.value.seconds, result.value.reason);
     }
   }
 

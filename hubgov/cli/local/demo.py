@@ -13,6 +13,7 @@ from pathlib import Path
 from hubgov_spawner import isolation
 
 from hubgov import texts
+from hubgov.cli.screen import language
 from hubgov.config import private_folder
 from hubgov.demo import settings
 from hubgov.demo.demo_texts import DEMO
@@ -26,7 +27,7 @@ FAST_RATE = 60
 def run(arguments: Sequence[str]) -> int:
     """The verb's exit status: 0 up (or down), 1 with the reason and what to do."""
     options = _parser().parse_args(arguments)
-    lang = options.lang or ("zh" if os.environ.get("LANG", "").startswith("zh") else "en")
+    lang = options.lang or language(os.environ)
     try:
         state = private_folder(Path(options.state).expanduser().resolve())
         return _down(state, lang) if options.down else _up(state, options, lang)
@@ -68,12 +69,12 @@ def _up(state: Path, options: argparse.Namespace, lang: str) -> int:
             devices="simulated" if options.simulated else "auto",
             clock_rate=FAST_RATE if options.fast else 1,
             timezone=options.timezone or _timezone(),
-            policy_file=str(Path(options.policy).resolve()) if options.policy else "",
+            policy_file=_policy_path(options) or "",
         )
         settings.save(state, known)
     runner = Runner(state, known)
     running = runner.running()
-    _refuse_other_port(known, options)
+    _refuse_other_settings(known, options)
     if options.new_passwords and not shown:
         shown = {name: settings.password() for name in PEOPLE}
         hashes = {name: settings.hashed(text) for name, text in shown.items()}
@@ -89,12 +90,24 @@ def _up(state: Path, options: argparse.Namespace, lang: str) -> int:
     return 0
 
 
-def _refuse_other_port(known: Settings, options: argparse.Namespace) -> None:
-    if options.port is not None and options.port != known.port:
-        raise Unavailable(
-            f"this demo has been set up on port {known.port}",
-            hint=f"use another folder with --state, or start it with --port {known.port}",
-        )
+def _refuse_other_settings(known: Settings, options: argparse.Namespace) -> None:
+    """Unavailable for an option that the kept ledger can't follow any more; ignoring it would be a lie."""
+    for option, asked, kept in (
+        ("--port", options.port, known.port),
+        ("--simulated", "simulated" if options.simulated else None, known.devices),
+        ("--fast", FAST_RATE if options.fast else None, known.clock_rate),
+        ("--timezone", options.timezone, known.timezone),
+        ("--policy", _policy_path(options), known.policy_file),
+    ):
+        if asked is not None and asked != kept:
+            raise Unavailable(
+                f"this demo was set up otherwise: {option} came to {kept or 'nothing'} then",
+                hint=f"use another folder with --state, or leave {option} out",
+            )
+
+
+def _policy_path(options: argparse.Namespace) -> str | None:
+    return str(Path(options.policy).resolve()) if options.policy else None
 
 
 def _timezone() -> str:

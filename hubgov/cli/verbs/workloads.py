@@ -20,8 +20,8 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="A workload's id, such as 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; others read it.")]
 
 _STATE_FILTERS = (*STATES, "live", "ended")
-_BEFORE_RUNNING = ("pending", "held", "admitted", "starting")
-_BAD_ENDS = ("failed", "lost", "refused")
+_BEFORE_RUNNING = wire.WAITING_STATES | wire.STARTING_STATES
+_BAD_ENDS = ("failed", "refused")
 _POLL_SECONDS = 25
 
 
