@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def _older_copy(ledger: Ledger) -> ProcessRef | None:
         return None
     text = path.read_text(errors="replace").strip()
     ref = processes.identify(int(text)) if text.isdigit() else None
-    if ref is None:
+    if ref is None or ref.pid == os.getpid():  # ourselves: the lock was free, the database isn't
         return None
     command = Path(f"/proc/{ref.pid}/cmdline").read_bytes()
     return ref if b"hubgov" in command and b"service" in command else None

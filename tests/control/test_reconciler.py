@@ -327,7 +327,7 @@ def test_the_hubs_engine_awaits_nothing_of_what_was_given_up(tmp_path: Path) -> 
         async with a_house(tmp_path) as house:
             workload = await house.ask("amy")
             attempt = await house.do(lambda unit: session.launch(unit, workload, 1, SPAWNER))
-            engine = HubEngine("http://127.0.0.1:1", "t", LOG)
+            engine = HubEngine("http://127.0.0.1:1", "t", "site", LOG)
             assert engine.look(attempt) is Seen.UNSEEN
             assert engine.look(replace(attempt, state=AllocationState.LOST)) is Seen.GONE
             assert engine.look(replace(attempt, outcome=WorkloadState.CANCELLED)) is Seen.GONE

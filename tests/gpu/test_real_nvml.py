@@ -9,10 +9,10 @@ import sys
 import time
 
 from hubgov.clock import SystemClock
+from hubgov.core.model import Health
 from hubgov.telemetry.detect import choose_probe
 from hubgov.telemetry.lines import decode
 from hubgov.telemetry.nvml import NvmlProbe
-from hubgov.core.model import Health
 from hubgov.telemetry.probe import DeviceReading
 
 CUDA_CONTEXT = """

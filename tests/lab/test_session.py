@@ -17,6 +17,7 @@ from hubgov_lab.settings import governed as read_environment
 from lab.standin import TOKEN, WORKLOAD, Ask, Standin, decision, extension, stamp, until
 from tornado.httpclient import HTTPClientError
 
+from hubgov import processes
 from hubgov.errors import Invalid
 
 
@@ -165,6 +166,15 @@ async def test_an_extension_fails_while_the_service_is_away(app: HubgovLab, stan
     assert answer["workload"]["state"] == "running"
     status, answer = await ask("why")
     assert (status, answer["error"]["code"]) == (503, "unavailable")
+
+
+async def test_whoever_took_the_services_port_gets_no_token(
+    app: HubgovLab, standin: Standin, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "impostor_at", lambda url: 61002)
+    answer = await ask("extend", {"by_seconds": 60, "reason": "", "key": "key-12345"})
+    assert (answer["outcome"], answer["error"]["code"]) == ("failed", "unavailable")
+    assert standin.extended == []
 
 
 async def test_why_and_stop_are_relayed(app: HubgovLab, standin: Standin, ask: Ask) -> None:

@@ -155,8 +155,8 @@ def test_a_ledger_without_its_tables_or_its_folder_is_unavailable(tmp_path: Path
     empty = Ledger(f"sqlite:///{tmp_path}/empty.sqlite", lambda text, version: site().build(version))
     with pytest.raises(Unavailable, match="can't be read"):
         empty.policy()
-    with pytest.raises(Unavailable):
-        empty.lead()
+    empty.lead()
+    assert empty.policy() is None, "who leads has the tables"
     empty.close()
     nowhere = Ledger(f"sqlite:///{tmp_path}/none/ledger.sqlite", lambda text, version: site().build(version))
     with pytest.raises(Unavailable, match="can't be opened"):
@@ -164,15 +164,32 @@ def test_a_ledger_without_its_tables_or_its_folder_is_unavailable(tmp_path: Path
     nowhere.close()
 
 
-def test_a_leader_that_fails_to_lead_gives_the_lock_back(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/ledger.sqlite"
-    first = Ledger(url, lambda text, version: site().build(version))
-    with pytest.raises(Unavailable):
-        first.lead()
-    second = Ledger(url, lambda text, version: site().build(version))
-    second.upgrade()
+def test_a_leader_that_fails_to_lead_gives_the_lock_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_args: object) -> int:
+        raise Unavailable("the disk is away")
+
+    first, second = (
+        Ledger(f"sqlite:///{tmp_path}/ledger.sqlite", lambda text, version: site().build(version)) for _ in range(2)
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr("hubgov.ledger.leadership.take_lead", away)
+        with pytest.raises(Unavailable):
+            first.lead()
     second.lead()
     for ledger in (first, second):
+        ledger.close()
+
+
+def test_tables_are_left_alone_while_another_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    leader, newer = (Ledger(url, lambda text, version: site().build(version)) for _ in range(2))
+    leader.lead()
+    touched: list[object] = []
+    monkeypatch.setattr("hubgov.ledger.database.upgrade", touched.append)
+    with pytest.raises(Unavailable, match="another hubgov service"):
+        newer.lead()
+    assert not touched
+    for ledger in (leader, newer):
         ledger.close()
 
 

@@ -320,6 +320,7 @@ def test_stop_fails_when_something_stays(tmp_path: Path, monkeypatch: pytest.Mon
                 with pytest.raises(errors.Unavailable, match="still there") as caught:
                     await spawner.stop(now=True)
                 assert caught.value.code == "box_alive"
+            spawner.kill_timeout = 5.0
 
     run(scenario)
 

@@ -13,6 +13,8 @@ from hubgov_spawner import reports
 from spawner.governing import a_spawner, has, refusal_of, run
 from spawner.standin import TOKEN, Standin, decision, options, profile
 
+from hubgov import processes
+
 # --- start ----------------------------------------------------------------------------------------------
 
 
@@ -117,6 +119,19 @@ def test_with_the_service_away_nothing_is_started(service: Standin) -> None:
         assert (error.reason, error.status_code) == ("governor", 503)
         assert not spawner.running
         assert TOKEN not in str(error)
+
+    run(scenario)
+
+
+def test_whoever_took_the_services_port_gets_no_token(service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "impostor_at", lambda url: 61002)
+
+    async def scenario() -> None:
+        spawner = a_spawner(service)
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("governor", 503)
+        assert service.asked == []
+        assert not spawner.running
 
     run(scenario)
 

@@ -187,3 +187,35 @@ def test_a_listener_of_a_child_counts_as_the_servers() -> None:
         listener = processes.listener_of("127.0.0.1", int(child.stdout.readline()))
         assert listener is not None
         assert processes.owns_listener(ref, listener[1])
+
+
+IMPOSTORS = {
+    "on the address": (socket.AF_INET, "127.0.0.1", "http://127.0.0.1:{port}/services/hubgov"),
+    "on all addresses": (socket.AF_INET, "0.0.0.0", "http://localhost:{port}/"),
+    "on all addresses of both kinds": (socket.AF_INET6, "::", "http://127.0.0.1:{port}/"),
+    "on IPv6": (socket.AF_INET6, "::1", "http://[::1]:{port}/"),
+}
+
+
+@pytest.mark.parametrize(("family", "bound", "url"), IMPOSTORS.values(), ids=IMPOSTORS.keys())
+def test_who_took_the_services_port_is_known(
+    family: socket.AddressFamily, bound: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(family) as listener:
+        listener.bind((bound, 0))
+        address = url.format(port=listener.getsockname()[1])
+        monkeypatch.setattr(processes, "_FIRST_USER", 0)
+        assert processes.impostor_at(address) is None, "nobody listens"
+        listener.listen()
+        assert processes.impostor_at(address) is None, "we ourselves"
+        monkeypatch.setattr(os, "geteuid", lambda: 4242)
+        assert processes.impostor_at(address) == os.getuid()
+        monkeypatch.setattr(processes, "_FIRST_USER", os.getuid() + 1)
+        assert processes.impostor_at(address) is None, "a system account"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/", "http://10.0.0.1:80/", "https://hub.example:8000/", "nonsense"]
+)
+def test_only_this_machines_own_addresses_are_looked_up(url: str) -> None:
+    assert processes.impostor_at(url) is None

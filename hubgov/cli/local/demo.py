@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import fcntl
 import os
 import sys
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hubgov_spawner import isolation
@@ -30,12 +32,21 @@ def run(arguments: Sequence[str]) -> int:
     lang = options.lang or language(os.environ)
     try:
         state = private_folder(Path(options.state).expanduser().resolve())
-        return _down(state, lang) if options.down else _up(state, options, lang)
+        with _alone(state):
+            return _down(state, lang) if options.down else _up(state, options, lang)
     except HubgovError as error:
         print(f"hubgov demo: {error.message}\nhint: {error.hint}", file=sys.stderr)
     except PermissionError as error:
         print(f"hubgov demo: {error}\nhint: choose another folder with --state", file=sys.stderr)
     return 1
+
+
+@contextlib.contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Wait for another call with this folder: two first starts at once would make two sets of ports and secrets."""
+    with (state / ".demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,18 +82,20 @@ def _up(state: Path, options: argparse.Namespace, lang: str) -> int:
             timezone=options.timezone or _timezone(),
             policy_file=_policy_path(options) or "",
         )
-        settings.save(state, known)
+        # The passwords are kept once they can be shown: a first start that fails must not leave ones nobody knows.
+        settings.save(state, dataclasses.replace(known, passwords={}))
     runner = Runner(state, known)
     running = runner.running()
     _refuse_other_settings(known, options)
-    if options.new_passwords and not shown:
-        shown = {name: settings.password() for name in PEOPLE}
-        hashes = {name: settings.hashed(text) for name, text in shown.items()}
-        known = dataclasses.replace(known, passwords=hashes)
-        settings.save(state, known)
     if not running:
         print(texts.word(DEMO, "starting", lang), flush=True)
         runner.up()
+    if not shown and (options.new_passwords or not known.passwords):
+        shown = {name: settings.password() for name in PEOPLE}
+        hashes = {name: settings.hashed(text) for name, text in shown.items()}
+        known = dataclasses.replace(known, passwords=hashes)
+    if shown:
+        settings.save(state, known)
     _tell(known, runner.health(), shown, running, lang)
     url = f"http://127.0.0.1:{known.port}"
     if not options.no_browser and os.environ.get("DISPLAY") and sys.stdout.isatty():

@@ -1,0 +1,106 @@
+"""How a demo begins: its inner ports, passwords that are always shown, one start at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from hubgov.cli.local import demo
+from hubgov.demo import settings
+from hubgov.demo.runner import Runner
+from hubgov.errors import Unavailable
+
+
+def listen(port: int) -> socket.socket:
+    return socket.create_server(("127.0.0.1", port))
+
+
+def test_as_root_the_inner_ports_are_out_of_the_users_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(settings, "_free", lambda port: port % 2 == 0)
+    monkeypatch.setattr(settings, "_first_open_port", lambda: 1024)
+    found = settings._inner_ports(3)
+    assert len(set(found)) == 3
+    assert all(700 <= port < 1024 and port % 2 == 0 for port in found)
+
+
+@pytest.mark.parametrize(("uid", "first_open"), [(1000, 1024), (0, 0)], ids=["not root", "no port needs a right"])
+def test_where_no_port_is_reserved_free_ones_are_taken(
+    uid: int, first_open: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(settings, "_first_open_port", lambda: first_open)
+    found = settings._inner_ports(3)
+    assert len(set(found)) == 3
+    for port in found:
+        listen(port).close()
+
+
+class Never(Runner):
+    """A demo whose hub doesn't come up."""
+
+    def up(self) -> None:
+        raise Unavailable("the hub ended while starting", hint="see hub.log")
+
+
+class Always(Runner):
+    """A demo that is up at once."""
+
+    def up(self) -> None:
+        pass
+
+    def health(self) -> dict[str, object]:
+        return {}
+
+
+def shown(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^  (amy|bo|lena|admin) +(\S+-\d{4}) ", text, re.MULTILINE))
+
+
+def test_passwords_are_shown_even_when_the_first_start_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--state", str(tmp_path), "--port", str(settings._free_ports(1)[0]), "--no-browser"]
+    monkeypatch.setattr(demo, "Runner", Never)
+    assert demo.run(arguments) == 1
+    assert shown(capsys.readouterr().out) == {}
+    monkeypatch.setattr(demo, "Runner", Always)
+    assert demo.run(arguments) == 0
+    passwords = shown(capsys.readouterr().out)
+    kept = settings.load(tmp_path)
+    assert kept is not None
+    assert set(passwords) == set(settings.PEOPLE)
+    assert all(settings.matches(passwords[name], kept.passwords[name]) for name in settings.PEOPLE)
+    assert demo.run(arguments) == 0
+    assert shown(capsys.readouterr().out) == {}, "and then never again"
+    assert settings.load(tmp_path) == kept
+
+
+def test_a_second_call_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    called = threading.Event()
+
+    def folder(path: Path) -> Path:
+        called.set()
+        return path
+
+    def down(state: Path, lang: str) -> int:
+        order.append("second")
+        return 0
+
+    monkeypatch.setattr(demo, "private_folder", folder)
+    monkeypatch.setattr(demo, "_down", down)
+    with (tmp_path / ".demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = threading.Thread(target=demo.run, args=(["--state", str(tmp_path), "--down"],))
+        second.start()
+        assert called.wait(10)
+        order.append("first")
+    second.join(10)
+    assert order == ["first", "second"]
