@@ -28,7 +28,7 @@ from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
-from hubgov.core.policy import Policy
+from hubgov.core.policy import Policy, for_clock_rate
 from hubgov.engines.hub import HubEngine
 from hubgov.errors import Unavailable
 from hubgov.ledger.leadership import StaleLeader
@@ -102,7 +102,7 @@ class Service:
         config = self._config
         state_dir = private_folder(Path(config.state_dir))
         self.clock = _clock(config, state_dir)
-        self.ledger = Ledger(config.database_url, read_policy)
+        self.ledger = Ledger(config.database_url, self._read_policy)
         self._closing.callback(self.ledger.close)
         await take_over(self.ledger, self._log)
         self.probe = await choose_probe(
@@ -170,7 +170,7 @@ class Service:
                 simulated=self.probe.simulated,
             )
             name = "sample policy"
-        change, applied = policies.first(text, name, self.clock.now())
+        change, applied = policies.first(text, name, self.clock.now(), self.clock.rate)
         self.ledger.commit([Entry(change=change)], applied.applied_at)
         return applied
 
@@ -192,6 +192,9 @@ class Service:
             # A full disk or a locked database: nothing can be written, and no other writes meanwhile either (the
             # file lock is ours; a PostgreSQL row that moved on fences every commit). What is read is still right.
             self._log.warning("event=renew_failed error=%s", error.message)
+
+    def _read_policy(self, text: str, version: int) -> Policy:
+        return for_clock_rate(read_policy(text, version), self.clock.rate)
 
     def _holders(self) -> Mapping[str, tuple[int, ...]]:
         """Which processes hold each device: what a simulated probe shows load by."""

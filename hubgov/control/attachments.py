@@ -36,11 +36,6 @@ class Attachments:
         self._spoken = {name: at for name, at in self._spoken.items() if self._recent(at)}
         self._spoken[workload] = self._clock.now()
 
-    def detach(self, workload: str) -> None:
-        """The spawner said that it leaves."""
-        self._left.pop(workload, None)
-        self._spoken.pop(workload, None)
-
     def attached(self, workload: str) -> bool:
         """Whether a spawner waits for this workload, did until a moment ago, or is about to."""
         return self.polling(workload) or self._recent(self._spoken.get(workload))
@@ -59,4 +54,4 @@ class Attachments:
         return len(present)
 
     def _recent(self, at: Instant | None) -> bool:
-        return at is not None and self._clock.now() - at < LINGER_MS
+        return at is not None and self._clock.now() - at < LINGER_MS * self._clock.rate

@@ -139,7 +139,7 @@ class Governor:
 
     def run_batch(self, batch: list[_Waiting[Any]]) -> None:
         """One unit: every intent, then the cycle, then one commit, then the answers."""
-        unit = Unit(self.state, self.clock.now())
+        unit = Unit(self.state, self.clock.now(), self.clock.rate)
         results: list[tuple[_Waiting[Any], Any]] = []
         answers: list[Remembered] = []
         for waiting in batch:

@@ -9,6 +9,7 @@ from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
 from hubgov.core.model import Change, PolicyText
+from hubgov.core.policy import for_clock_rate
 from hubgov.core.state import State
 from hubgov.errors import Conflict, Invalid, PolicyMoved
 from hubgov.policy import Edit, Loaded, Usage, diff, in_use
@@ -57,26 +58,28 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
         text=text,
         applied_at=unit.now,
         applied_by=actor.name,
-        policy=loaded.policy,
+        policy=for_clock_rate(loaded.policy, unit.clock_rate),
     )
     change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.name)
     unit.write([change])
     return after
 
 
-def first(text: str, name: str, now: Instant) -> tuple[Change, PolicyText]:
+def first(text: str, name: str, now: Instant, clock_rate: int) -> tuple[Change, PolicyText]:
     """Version 1 of a ledger that has none yet, and the change that writes it."""
     loaded = checked(text, name, 1)
     assert loaded.policy is not None
-    after = PolicyText(version=1, text=text, applied_at=now, applied_by="hubgov", policy=loaded.policy)
+    policy = for_clock_rate(loaded.policy, clock_rate)
+    after = PolicyText(version=1, text=text, applied_at=now, applied_by="hubgov", policy=policy)
     return Change(event="policy_applied", before=None, after=after, actor="hubgov"), after
 
 
 def compare(state: State, text: str, name: str) -> tuple[Edit, ...]:
-    """What a text would change of the current policy."""
+    """What a text would change of the current policy, as both were written."""
     loaded = checked(text, name, state.policy.version)
+    current = load(state.policy_text.text).policy if state.policy_text else None
     assert loaded.policy is not None
-    return diff(state.policy, loaded.policy)
+    return diff(current or state.policy, loaded.policy)
 
 
 def usage(state: State) -> Usage:

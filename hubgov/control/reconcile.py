@@ -16,7 +16,6 @@ from hubgov.control import session
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.unit import Unit
-from hubgov.core.lease import TERM_MS
 from hubgov.core.model import Allocation, AllocationId, Workload
 from hubgov.core.states import AllocationState, Event
 from hubgov.core.transitions import moved
@@ -54,6 +53,8 @@ class Reconciler:
         self._log = log
         self._still_held = still_held
         self._began = governor.clock.now()
+        # People, browsers and processes take their time however fast the policy's clock runs.
+        self._attach_patience = ATTACH_PATIENCE_MS * governor.clock.rate
         self._flying: dict[tuple[AllocationId, str], asyncio.Task[None]] = {}
         self._sent: dict[tuple[AllocationId, str], int] = {}
         self._seen_ended: dict[AllocationId, Instant] = {}
@@ -98,8 +99,8 @@ class Reconciler:
     def _nobody_comes(self, workload: Workload, allocation: Allocation) -> bool:
         """Nobody was attached, or who was doesn't take it; after a restart spawners get time to come back."""
         now = self._governor.clock.now()
-        patience = ATTACH_PATIENCE_MS if self._attachments.attached(workload.id) else 0
-        return now >= max(allocation.reserved_at + patience, self._began + ATTACH_PATIENCE_MS // 2)
+        patience = self._attach_patience if self._attachments.attached(workload.id) else 0
+        return now >= max(allocation.reserved_at + patience, self._began + self._attach_patience // 2)
 
     async def _start(self, workload: Workload, allocation: Allocation) -> None:
         # Between the look and this unit it may have been cancelled, or a spawner may have taken it.
@@ -113,12 +114,12 @@ class Reconciler:
                 self._seen_ended.pop(allocation.id, None)
                 self._not_known.pop(allocation.id, None)
             case Seen.UNSEEN:
-                if self._governor.clock.now() - allocation.since > ATTACH_PATIENCE_MS:
+                if self._governor.clock.now() - allocation.since > self._attach_patience:
                     self._send(allocation, "ask", lambda: self._ask_whether_known(workload, allocation))
             case Seen.ENDED | Seen.GONE:
                 now = self._governor.clock.now()
                 at = self._seen_ended.setdefault(allocation.id, now)
-                if now - at >= REPORT_PATIENCE_MS:
+                if now - at >= REPORT_PATIENCE_MS * self._governor.clock.rate:
                     self._send(
                         allocation,
                         "ended",
@@ -137,7 +138,7 @@ class Reconciler:
     def _bring_to_an_end(self, workload: Workload, allocation: Allocation) -> None:
         if self._free(allocation):
             return
-        overdue = self._governor.clock.now() - allocation.since > TERM_MS
+        overdue = self._governor.clock.now() - allocation.since > self._governor.state.policy.reclaim.term_ms
         self._send(allocation, "stop", lambda: self._engine.stop(workload, allocation))
         if overdue:
             self._engine.kill(allocation)
@@ -153,7 +154,7 @@ class Reconciler:
         """Send an effect unless the same is under way or was sent a moment ago."""
         key = (allocation.id, what)
         now = self._governor.clock.now()
-        if key in self._flying or now - self._sent.get(key, 0) < REPEAT_MS:
+        if key in self._flying or now - self._sent.get(key, 0) < REPEAT_MS * self._governor.clock.rate:
             return
         self._sent[key] = now
         self._flying[key] = asyncio.create_task(self._carry_out(key, effect))

@@ -18,6 +18,7 @@ class Unit:
 
     state: State
     now: Instant
+    clock_rate: int = 1
     entries: list[Entry] = field(default_factory=list)
 
     def write(self, changes: Iterable[Change]) -> bool:

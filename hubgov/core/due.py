@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hubgov.clock import Instant
-from hubgov.core.lease import TERM_MS, due_notice, next_warning, notice_id
+from hubgov.core.lease import due_notice, next_warning, notice_id
 from hubgov.core.model import Allocation, Change, ExtensionState, Workload
 from hubgov.core.policy import Mode
 from hubgov.core.state import State
@@ -47,7 +47,7 @@ def next_due(state: State, now: Instant) -> Instant | None:
 
 def stop_overdue_at(state: State, allocation: Allocation) -> Instant:
     """When a stop that isn't confirmed fences the device: `stop_timeout` after the kill."""
-    kill = allocation.since + (0 if allocation.stop_now else TERM_MS)
+    kill = allocation.since + (0 if allocation.stop_now else state.policy.reclaim.term_ms)
     return Instant(kill + state.policy.reclaim.stop_timeout_ms)
 
 

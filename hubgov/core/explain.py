@@ -12,7 +12,7 @@ from hubgov.core.decide import choose, eligible, quota_room
 from hubgov.core.due import start_overdue_at
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.inventory import capacity
-from hubgov.core.lease import TERM_MS, granted_lease
+from hubgov.core.lease import granted_lease
 from hubgov.core.model import Allocation, Blocker, Change, Decision, HeldBy, Outcome, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
 from hubgov.core.policy import Mode
@@ -270,7 +270,7 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
             end = allocation.since
         case _:
             return None
-    return Instant(end + TERM_MS)
+    return Instant(end + state.policy.reclaim.term_ms)
 
 
 def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, Instant | None]:

@@ -9,9 +9,6 @@ from hubgov.core.model import Allocation, Blocker, Decision, Lease, Notice, Outc
 from hubgov.core.policy import Policy, Queue
 from hubgov.core.states import GRACE, AllocationState
 
-TERM_MS = 15_000
-"""How long a stopped server gets between SIGTERM and SIGKILL."""
-
 
 def granted_lease(queue: Queue, workload: Workload) -> Lease:
     """The lease of the next attempt, its clock not yet running.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ from hubgov.core.amounts import cost_micro
 from hubgov.core.entitlement import walk
 from hubgov.core.model import Allocation, Change, Workload
 from hubgov.core.state import State
-from hubgov.core.states import AllocationState
+from hubgov.core.states import AllocationState, WorkloadState
 
 
 class Account(StrEnum):
@@ -35,6 +35,9 @@ ACCOUNTS = {
     _S.QUARANTINED: Account.FENCED,
     _S.LOST: Account.FENCED,
 }
+
+
+_UNTIL_READY = (AllocationState.RESERVED, AllocationState.STARTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,13 @@ def closed_segment(state: State, workload: Workload, before: Allocation, after: 
     """
     if (after.state, after.since) == (before.state, before.since):
         return None
-    return segment_until(state, workload, before, Instant(max(before.since, after.since)))
+    if after.state is AllocationState.STARTING:
+        return None  # one span with the reservation: only its end tells who carries it
+    span = segment_until(state, workload, before, Instant(max(before.since, after.since)))
+    failed = before.state in _UNTIL_READY and after.state is not AllocationState.RUNNING
+    if failed and after.outcome is not WorkloadState.CANCELLED:
+        return replace(span, account=Account.OVERHEAD)  # a failed start is credited: the pool carries it
+    return span
 
 
 def segment_until(state: State, workload: Workload, allocation: Allocation, end: Instant) -> UsageSegment:
@@ -107,7 +116,7 @@ def segment_until(state: State, workload: Workload, allocation: Allocation, end:
         workload=workload.id,
         account=ACCOUNTS[allocation.state],
         state=allocation.state.value,
-        began=allocation.since,
+        began=allocation.reserved_at if allocation.state in _UNTIL_READY else allocation.since,
         ended=end,
         owner=workload.owner,
         team=workload.team,

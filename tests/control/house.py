@@ -92,7 +92,7 @@ class House:
         self.ledger.lead()
         text = self.ledger.policy()
         if text is None:
-            change, text = policies.first(policy, "policy.yaml", clock.now())
+            change, text = policies.first(policy, "policy.yaml", clock.now(), clock.rate)
             self.ledger.commit([Entry(change=change)], clock.now())
         self.governor = Governor(self.ledger, self.ledger.load(text, clock.now()), clock, LOG)
         self.attachments = Attachments(clock)

@@ -11,10 +11,11 @@ from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy, a
 
 from hubgov.core.decide import choose, eligible
 from hubgov.core.explain import blockers, free_by, plan
-from hubgov.core.lease import TERM_MS
 from hubgov.core.model import Blocker, Change
-from hubgov.core.policy import Caps, Costs, Mode, PriorityClass, RetryRule
+from hubgov.core.policy import Caps, Costs, Mode, PriorityClass, Reclaim, RetryRule
 from hubgov.core.states import AllocationState, Event
+
+TERM_MS = Reclaim().term_ms
 
 END = 5 * MINUTE_MS + TERM_MS
 """From the end that people are shown to free devices: the grace, and the time a stop may take."""

@@ -8,10 +8,11 @@ from fractions import Fraction
 import pytest
 from builders import HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy
 
-from hubgov.core.lease import TERM_MS
 from hubgov.core.metering import Account, cost_of, segment_until
-from hubgov.core.policy import Costs, PriorityClass
+from hubgov.core.policy import Costs, PriorityClass, Reclaim
 from hubgov.core.states import Event
+
+TERM_MS = Reclaim().term_ms
 
 
 def site() -> PolicyBuilder:
@@ -35,8 +36,7 @@ def test_a_life_from_reservation_to_fenced_devices() -> None:
     play.tick(10 * MINUTE_MS)
     play.gone("w")
     assert spans(play) == [
-        ("team", "reserved", 2),
-        ("team", "starting", 3),
+        ("team", "starting", 5),
         ("team", "running", 60),
         ("overhead", "expiring", 5),
         ("overhead", "stopping", 1),
@@ -45,6 +45,28 @@ def test_a_life_from_reservation_to_fenced_devices() -> None:
     total = sum(s.ended - s.began for s in play.segments["w.1"])
     last = play.segments["w.1"][-1]
     assert total == last.ended - play.segments["w.1"][0].began
+
+
+def test_a_failed_start_is_credited() -> None:
+    """The pool carries it, from the reservation on: whoever's start failed pays nothing."""
+    play = Play(site())
+    play.submit("w", lease_ms=HOUR_MS)
+    play.tick(2 * MINUTE_MS)
+    play.launch("w")
+    play.tick(3 * MINUTE_MS)
+    play.exit("w", code=1)
+    play.gone("w")
+    assert play.workload("w").end_reason == "start_failed"
+    assert [s for s in spans(play) if s[2]] == [("overhead", "starting", 5)]
+    assert sum(cost_of(s) for s in play.segments["w.1"]) == 0
+
+
+def test_a_start_that_its_owner_took_back_is_his() -> None:
+    play = Play(site())
+    play.submit("w", lease_ms=HOUR_MS)
+    play.tick(2 * MINUTE_MS)
+    play.cancel("w")
+    assert [s for s in spans(play) if s[2]] == [("team", "reserved", 2)]
 
 
 def test_time_past_the_end_is_overhead_also_when_the_sweep_is_late() -> None:
