@@ -8,6 +8,7 @@ only, so that the command line may use it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 
 LANGUAGES = ("en", "zh")
 
@@ -34,8 +35,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "受限额限制：{scope} 最多 {limit} {unit}，剩余 {have}，本次请求 {need}。{frees}",
     ),
     "held": (
-        "Queue {queue} is on hold; nothing in it starts until it is released.",
-        "队列 {queue} 已暂停，恢复前不会启动任何请求。",
+        "Queue {queue} is on hold ({reason}); nothing in it starts until it is released.",
+        "队列 {queue} 已暂停（{reason}），恢复前不会启动任何请求。",
     ),
     "waiting_dependency": ("Waiting for {scope} to end.", "等待 {scope} 结束。"),
     "waiting_window": (
@@ -112,8 +113,9 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "已延长至 {expires_at}（+{by}）。剩余延长次数：{left}。",
     ),
     "beyond_self_serve": (
-        "Not extended: {rule} allows {limit} without approval, {have} left, this request +{by}.",
-        "未延长：{rule} 无需审批的上限为 {limit}，剩余 {have}，本次 +{by}。",
+        "Not extended yet: {rule} allows {limit} without approval, {have} left, this request +{by}. "
+        "It needs the yes of {approvers}.",
+        "尚未延长：{rule} 无需审批的上限为 {limit}，剩余 {have}，本次 +{by}。需由 {approvers} 批准。",
     ),
     "max_total": (
         "Not extended: queue {queue} allows {limit} in all ({rule}), {have} left, this request +{by}.",
@@ -144,7 +146,7 @@ STEPS: Mapping[str, tuple[str, str]] = {
     "submit_batch": ("Submit the rest as a batch job", "把剩余工作提交为批任务"),
     "shorter_extension": ("Ask for a shorter extension", "缩短延长时间"),
     "longer_extension": ("Ask for a longer extension", "申请更长的延长"),
-    "ask_approver": ("Ask a lead of your team for an exception", "向团队负责人申请例外"),
+    "ask_approver": ("Ask {approvers}", "联系 {approvers}"),
 }
 
 REASONS: Mapping[str, tuple[str, str]] = {
@@ -220,7 +222,84 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "project": ("project {name}", "项目 {name}"),
     "pool": ("pool {name}", "资源池 {name}"),
     "cpu_only": ("no GPU", "无 GPU"),
+    "nobody": ("nobody that the queue names", "（该队列未指定审批人）"),
+    "own_use": ("{held} of {limit} GPUs in queue {queue}", "队列 {queue} 已用 {held} / {limit} 张 GPU"),
+    "no_limit": ("any number", "不限"),
 }
+
+DEVICE_STATES: Mapping[str, tuple[str, str]] = {
+    "free": ("free", "空闲"),
+    "partly": ("partly in use", "部分占用"),
+    "held": ("in use", "占用"),
+    "fenced": ("fenced: its process is not gone", "隔离中：进程未退出"),
+    "sick": ("sick", "故障"),
+    "unknown": ("not answering", "无应答"),
+    "drained": ("drained", "停止接收"),
+    "unassigned": ("in no pool", "未归属"),
+}
+
+LOST: Mapping[str, tuple[str, str]] = {
+    "variables": ("variables of kernel {name} ({path})", "内核 {name} 的变量（{path}）"),
+    "cell": ("the cell that was running in {path}", "{path} 中正在运行的单元"),
+    "terminals": ("{count} terminals", "{count} 个终端"),
+    "document": ("{path}: not saved: {error}", "{path}：未保存：{error}"),
+    "unknown": (
+        "no report came from the session: what was not on disk is lost",
+        "会话没有报告保存结果：未写入磁盘的内容已丢失",
+    ),
+}
+"""What a session that is over has lost, a line each."""
+
+ERRORS_ZH: Mapping[str, tuple[str, str]] = {
+    "not_found": ("没有这一项，或无权查看：{message}", "hubgov list 可列出可见的任务"),
+    "not_allowed": ("没有权限：{message}", "请联系所有者、团队负责人或管理员"),
+    "ended": ("已经结束或正在停止，无法更改：{message}", "hubgov show 可查看详情"),
+    "not_ended": ("尚未结束：{message}", "结束后再查看"),
+    "not_running": ("尚未运行，开始运行后才计时。", "运行后再延长"),
+    "stale_lease_version": ("到期时间已变化。", "请先查看新的到期时间"),
+    "reason_required": ("超出自助延长上限的申请须说明理由。", "请填写理由"),
+    "still_stopping": ("该服务器的上一个会话仍在停止。", "设备将在一分钟内释放，之后请重试"),
+    "stale_attempt": ("这次运行已经结束。", "请重新查看该任务"),
+    "policy_moved": ("策略已被他人更新：{message}", "请先比较差异再应用"),
+    "policy_invalid": ("策略有错误，未应用：{message}", ""),
+    "in_use": ("仍在使用：{message}", ""),
+    "too_many": ("同时等待启动的请求过多。", "可离开页面，排队位置会保留"),
+    "key_reused": ("该幂等键已用于另一个请求。", "请换一个新的键"),
+}
+"""Errors of the service in Chinese by their code, (message, hint); the English is written where they are raised."""
+
+HTTP_ERRORS: Mapping[str, tuple[str, str]] = {
+    "invalid": ("the request can't be read", "无法读取请求"),
+    "unauthorized": ("no valid token of the hub", "没有有效的 hub 令牌"),
+    "not_allowed": ("not allowed", "不允许"),
+    "not_found": ("no such thing here", "这里没有这一项"),
+    "method_not_allowed": ("this can't be done here", "此处不支持该操作"),
+    "too_large": ("too large", "内容过大"),
+    "error": ("unexpected failure", "意外错误"),
+}
+"""What is wrong with a request that reached no handler's own check, by its code."""
+
+HTTP_HINTS: Mapping[str, tuple[str, str]] = {
+    "invalid": ("see /openapi.json for what may be sent", "可发送的内容见 /openapi.json"),
+    "unauthorized": ("get one at /hub/token", "可在 /hub/token 获取"),
+    "not_allowed": ("load the page again and repeat it, or sign in anew", "请刷新页面后重试，或重新登录"),
+    "not_found": ("see /openapi.json for the addresses", "可用地址见 /openapi.json"),
+    "method_not_allowed": ("the Allow header names what can be done", "Allow 头列出了可用方法"),
+    "too_large": ("send at most 2 MiB", "请求不超过 2 MiB"),
+    "error": ("nothing was changed; see the service's log", "未做任何修改；详见服务日志"),
+}
+
+_SIGNS = {"CNY": "¥", "USD": "$", "EUR": "€", "GBP": "£"}
+
+
+def money(amount: str, currency: str) -> str:
+    """An amount to the cent with its sign, `¥1,074.00`; with the currency's name where it has none."""
+    try:
+        shown = f"{Decimal(amount):,.2f}"
+    except InvalidOperation:
+        shown = amount
+    sign = _SIGNS.get(currency)
+    return f"{sign}{shown}" if sign else f"{shown} {currency}"
 
 
 def pick(pair: tuple[str, str], lang: str) -> str:
@@ -231,6 +310,14 @@ def pick(pair: tuple[str, str], lang: str) -> str:
 def say(code: str, lang: str, **facts: object) -> str:
     """The sentence of a code with its facts filled in. A fact it needs and doesn't get shows as a dash."""
     return pick(SENTENCES[code], lang).format_map(_Facts(facts))
+
+
+def error(code: str, message: str, hint: str, lang: str) -> tuple[str, str]:
+    """(message, hint) of an error in a language; as it was raised where the table has no words for its code."""
+    if lang != "zh" or code not in ERRORS_ZH:
+        return message, hint
+    told, advice = ERRORS_ZH[code]
+    return told.format_map(_Facts(message=message)), advice or hint
 
 
 def word(table: Mapping[str, tuple[str, str]], key: str, lang: str, **facts: object) -> str:

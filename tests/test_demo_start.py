@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hubgov.cli.local import demo
-from hubgov.demo import settings
+from hubgov.demo import proxy, settings
 from hubgov.demo.runner import Runner
 from hubgov.errors import Unavailable
 
@@ -104,3 +104,29 @@ def test_a_second_call_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.M
         order.append("first")
     second.join(10)
     assert order == ["first", "second"]
+
+
+def test_a_port_that_somebody_took_meanwhile_is_named_at_once(tmp_path: Path) -> None:
+    kept, _ = settings.fresh(
+        port=settings._free_ports(1)[0], devices="simulated", clock_rate=1, timezone="UTC", policy_file=""
+    )
+    runner = Runner(tmp_path, kept)
+    with listen(kept.port), pytest.raises(Unavailable, match=f"port {kept.port} .* in use") as raised:
+        runner.up()
+    assert "ss -ltnp" in raised.value.hint
+    assert list((tmp_path / "run").iterdir()) == [], "and nothing was started"
+
+
+def test_a_proxy_that_ends_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, _ = settings.fresh(
+        port=settings._free_ports(1)[0], devices="simulated", clock_rate=1, timezone="UTC", policy_file=""
+    )
+    runner = Runner(tmp_path, kept)
+    started: list[str] = []
+    monkeypatch.setattr(proxy, "command", lambda state, settings: proxy.Command(["proxy"], {}))
+    monkeypatch.setattr(runner, "_start", lambda name, command, environment: started.append(name))
+    (tmp_path / "log" / "proxy.log").write_text("address already in use\n")
+    with pytest.raises(Unavailable, match="the proxy ended") as raised:
+        runner.up()
+    assert started == ["proxy", "hub"]
+    assert "address already in use" in raised.value.hint

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
 
-from hubgov import wire
-from hubgov.cli.cli_texts import DEVICE_STATES, text
+from hubgov import texts, wire
+from hubgov.cli.cli_texts import text
 from hubgov.cli.screen import NONE, Cell
-from hubgov.texts import STATES, word
+from hubgov.texts import DEVICE_STATES, STATES, word
 
 FRESH_SECONDS, STALE_SECONDS = 15, 120
 _EXACT_BELOW_SECONDS = 600
@@ -51,13 +50,8 @@ def until(at: str | None, now: str, lang: str) -> str:
 
 
 def money(amount: wire.Money | None) -> str:
-    """An amount to the cent with its currency."""
-    if amount is None:
-        return NONE
-    try:
-        return f"{Decimal(amount.amount):.2f} {amount.currency}"
-    except InvalidOperation:
-        return f"{amount.amount} {amount.currency}"
+    """An amount to the cent with its currency's sign."""
+    return NONE if amount is None else texts.money(amount.amount, amount.currency)
 
 
 def memory(mib: int | None) -> str:

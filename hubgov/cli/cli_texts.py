@@ -114,18 +114,8 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "actor": ("ACTOR", "操作者"), "event": ("EVENT", "事件"), "record": ("RECORD", "对象"), "from": ("FROM", "原"),
     "to": ("TO", "现"), "path": ("PATH", "路径"), "bytes": ("BYTES", "字节"), "saved_at": ("SAVED AT", "保存时间"),
     "gpu_hours": ("GPU HOURS", "GPU 小时"), "lost": ("LOST", "丢失"), "rule": ("RULE", "规则"),
+    "needs": ("NEEDS A YES OF", "待批准人"),
 }  # fmt: skip
-
-DEVICE_STATES: Mapping[str, tuple[str, str]] = {
-    "free": ("free", "空闲"),
-    "partly": ("partly in use", "部分占用"),
-    "held": ("in use", "占用"),
-    "fenced": ("fenced: its process is not gone", "隔离中：进程未退出"),
-    "sick": ("sick", "故障"),
-    "unknown": ("not answering", "无应答"),
-    "drained": ("drained", "停止接收"),
-    "unassigned": ("in no pool", "未归属"),
-}
 
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "granted": ("can start", "可启动"),
@@ -199,14 +189,6 @@ FAILURES: Mapping[str, tuple[str, str]] = {
     "bad_name": ("{message}", "名称无效：{message}"),
     "bad_answer": ("{message}", "服务的应答格式不符：{message}"),
     "unauthorized": ("{message}", "令牌无效或已过期：{message}"),
-    "not_found": ("{message}", "没有找到：{message}"),
-    "not_allowed": ("{message}", "不允许：{message}"),
-    "not_ended": ("{message}", "尚未结束：{message}"),
-    "ended": ("{message}", "已经结束：{message}"),
-    "policy_moved": ("{message}", "策略已被他人更新：{message}"),
-    "policy_invalid": ("{message}", "策略有错误，未应用：{message}"),
-    "in_use": ("{message}", "仍在使用：{message}"),
-    "too_many": ("{message}", "请求过多：{message}"),
     "unavailable": ("{message}", "服务暂不可用：{message}"),
 }
 

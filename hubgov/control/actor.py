@@ -26,6 +26,19 @@ class Actor:
     from_server: bool = False
 
     @property
+    def principal(self) -> str:
+        """Its name among all principals: a service called like a user is somebody else."""
+        return self.name if self.kind == "user" else f"{self.kind}:{self.name}"
+
+    def owns(self, workload: Workload) -> bool:
+        """Whether the workload is this user's own."""
+        return self.is_user(workload.owner)
+
+    def is_user(self, name: str) -> bool:
+        """Whether it is the user of that name, and no service called so."""
+        return self.kind == "user" and self.name == name
+
+    @property
     def admin(self) -> bool:
         return ADMIN in self.scopes and not self.from_server
 
@@ -39,23 +52,23 @@ class Actor:
 
     def leads(self, policy: Policy, team: str) -> bool:
         """Whether it has a lead's rights over a team: the policy's word and the token's scope, both."""
-        return self.approver and team in policy.teams and self.name in policy.leads_of(team)
+        return self.approver and team in policy.teams and self.principal in policy.leads_of(team)
 
     def teams(self, policy: Policy) -> tuple[str, ...]:
         """The teams whose work it sees by name: its own, and those it leads."""
-        return policy.teams_of(self.name, self.groups)
+        return policy.teams_of(self.principal, self.groups)
 
 
 def may_see(actor: Actor, policy: Policy, workload: Workload) -> bool:
     """Owners see theirs, team-mates each other's by name, leads and admins what they answer for."""
-    if actor.admin or actor.spawner or workload.owner == actor.name:
+    if actor.admin or actor.spawner or actor.owns(workload):
         return True
     return workload.team in actor.teams(policy) or actor.leads(policy, workload.team)
 
 
 def may_change(actor: Actor, policy: Policy, workload: Workload) -> bool:
     """Whether it may cancel, extend or otherwise steer this workload."""
-    return workload.owner == actor.name or actor.admin or actor.leads(policy, workload.team)
+    return actor.owns(workload) or actor.admin or actor.leads(policy, workload.team)
 
 
 def check_seen(actor: Actor, policy: Policy, workload: Workload) -> None:
@@ -69,6 +82,15 @@ def check_change(actor: Actor, policy: Policy, workload: Workload) -> None:
     check_seen(actor, policy, workload)
     if not may_change(actor, policy, workload):
         raise NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="ask its owner or a lead of its team")
+
+
+def approvers(policy: Policy, workload: Workload, requested_by: str) -> tuple[str, ...]:
+    """Who may agree to more time than the queue gives by itself, by name; nobody agrees to his own request."""
+    rule = policy.queues[workload.queue].extension
+    named: list[str] = []
+    for approver in rule.approvers if rule is not None else ():
+        named.extend(sorted(policy.leads_of(workload.team)) if approver == "team-lead" else (approver,))
+    return tuple(dict.fromkeys(name for name in named if name != requested_by))
 
 
 def check_admin(actor: Actor) -> None:

@@ -68,6 +68,8 @@ class Governor:
         self._watchers: dict[str, set[asyncio.Future[None]]] = {}
         self.committed = asyncio.Event()
         """Set after every commit; the reconciler clears it and looks."""
+        self.trouble: str | None = None
+        """Why the last commit failed, until one succeeds: what is due waits for it."""
         self.fallen: asyncio.Future[str] | None = None
         """Done with the reason once this process must no longer write."""
 
@@ -160,7 +162,9 @@ class Governor:
             if self.fallen is not None and not self.fallen.done():
                 self.fallen.set_result(error.message)
         except Exception as error:  # noqa: BLE001  nothing was written: everybody waiting must hear it
-            self._log.exception("event=commit_failed")
+            if self.trouble is None:
+                self._log.exception("event=commit_failed")
+            self.trouble = str(error)
             self._abort(unit, results, Unavailable(f"nothing was changed: {error}", hint="try again"))
         else:
             self._done(unit, results)
@@ -204,6 +208,7 @@ class Governor:
         if any(_is_over(written.change.after) for written in unit.entries):
             self.state.tidy(unit.now)
         if unit.entries:
+            self.trouble = None
             self.committed.set()
 
     def _tell(self, change: Change) -> None:

@@ -8,8 +8,9 @@ from typing import TypeVar
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
+from hubgov.core.inventory import inventory
 from hubgov.core.model import Change, PolicyText
-from hubgov.core.policy import for_clock_rate
+from hubgov.core.policy import Policy, for_clock_rate
 from hubgov.core.state import State
 from hubgov.errors import Conflict, Invalid, PolicyMoved
 from hubgov.policy import Edit, Loaded, Usage, diff, in_use
@@ -45,13 +46,14 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
         )
     loaded = checked(text, name, current.version + 1)
     assert loaded.policy is not None
-    taken = in_use(current, loaded.policy, usage(unit.state))
+    taken = [str(item) for item in in_use(current, loaded.policy, usage(unit.state))]
+    taken += _held_elsewhere(unit.state, loaded.policy)
     if taken:
         raise Conflict(
-            "the new policy removes what work still needs: " + "; ".join(str(item) for item in taken),
+            "the new policy takes away what work still needs: " + "; ".join(taken),
             code="in_use",
-            hint="mark it `retired: true` first and remove it once it is empty",
-            details={"in_use": [str(item) for item in taken]},
+            hint="wait until it is free, or mark the queue, project or pool `retired: true` first",
+            details={"in_use": taken},
         )
     after = PolicyText(
         version=current.version + 1,
@@ -80,6 +82,19 @@ def compare(state: State, text: str, name: str) -> tuple[Edit, ...]:
     current = load(state.policy_text.text).policy if state.policy_text else None
     assert loaded.policy is not None
     return diff(current or state.policy, loaded.policy)
+
+
+def _held_elsewhere(state: State, policy: Policy) -> list[str]:
+    """Devices that live work holds and that the new policy puts into another pool, or calls another card."""
+    devices = {d.key: d for node in inventory(policy, state.seen.values()).values() for d in node.devices}
+    found = []
+    for allocation in sorted(state.allocations.values(), key=lambda a: a.id):
+        for share in allocation.devices:
+            device = devices.get(share.key)
+            if device is not None and (device.pool, device.flavor) != (allocation.pool, allocation.flavor):
+                place = f"pool {device.pool or '-'} as {device.flavor or '-'}"
+                found.append(f"device {share.node}/{share.index} is held by {allocation.workload}; not to {place}")
+    return found
 
 
 def usage(state: State) -> Usage:

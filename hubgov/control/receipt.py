@@ -12,17 +12,6 @@ from hubgov.core.metering import Account, UsageSegment, cost_of
 from hubgov.core.model import Allocation, KernelSeen, SavedDocument, SaveRecord
 from hubgov.core.transitions import ran_ms
 
-_LOST = {
-    "variables": ("variables of kernel {name} ({path})", "内核 {name} 的变量（{path}）"),
-    "cell": ("the cell that was running in {path}", "{path} 中正在运行的单元"),
-    "terminals": ("{count} terminals", "{count} 个终端"),
-    "document": ("{path}: not saved: {error}", "{path}：未保存：{error}"),
-    "unknown": (
-        "no report came from the session: what was not on disk is lost",
-        "会话没有报告保存结果：未写入磁盘的内容已丢失",
-    ),
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
@@ -41,18 +30,18 @@ class Facts:
     def lost(self, lang: str) -> tuple[str, ...]:
         """What is gone, a line each."""
         lines = [
-            texts.word(_LOST, "document", lang, path=d.path, error=d.error or d.outcome)
+            texts.word(texts.LOST, "document", lang, path=d.path, error=d.error or d.outcome)
             for d in self.documents
             if d.outcome != "saved"
         ]
         for kernel in self.kernels:
-            lines.append(texts.word(_LOST, "variables", lang, name=kernel.name, path=kernel.path))
+            lines.append(texts.word(texts.LOST, "variables", lang, name=kernel.name, path=kernel.path))
             if kernel.busy:
-                lines.append(texts.word(_LOST, "cell", lang, path=kernel.path))
+                lines.append(texts.word(texts.LOST, "cell", lang, path=kernel.path))
         if self.terminals:
-            lines.append(texts.word(_LOST, "terminals", lang, count=self.terminals))
+            lines.append(texts.word(texts.LOST, "terminals", lang, count=self.terminals))
         if self.started and not self.reported:
-            lines.append(texts.word(_LOST, "unknown", lang))
+            lines.append(texts.word(texts.LOST, "unknown", lang))
         return tuple(lines)
 
 

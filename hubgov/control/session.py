@@ -10,10 +10,13 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
-from hubgov.core.model import Allocation, Change, ProcessId, SaveRecord, Workload, WorkloadId
+from hubgov.core.model import Allocation, AllocationId, Change, ProcessId, SaveRecord, Workload, WorkloadId
 from hubgov.core.states import AllocationState, Event, WorkloadState
 from hubgov.core.transitions import exited, moved
 from hubgov.errors import Conflict, NotAllowed
+
+STOP_ASKED, SERVER_START_ASKED = "stop_asked", "server_start_asked"
+"""Journal events that are somebody's act."""
 
 
 def check_spawner(actor: Actor) -> None:
@@ -28,7 +31,9 @@ def launch(unit: Unit, workload_id: str, attempt: int, actor: Actor) -> Allocati
     workload = unit.workload(workload_id)
     allocation = unit.allocation(workload, attempt)
     if allocation.state is AllocationState.RESERVED:
-        unit.write(moved(unit.state, allocation, Event.LAUNCHED, unit.now, actor=actor.name, launched_at=unit.now))
+        unit.write(
+            moved(unit.state, allocation, Event.LAUNCHED, unit.now, actor=actor.principal, launched_at=unit.now)
+        )
     elif allocation.outcome is not None or allocation.state is not AllocationState.STARTING:
         raise Conflict(
             f"{workload.id} is {allocation.state.value}, not about to start",
@@ -47,7 +52,7 @@ def processes(
     allocation = unit.allocation(workload, attempt)
     after = replace(allocation, main=main, init=init)
     if after != allocation:
-        unit.write([Change(event="processes_known", before=allocation, after=after, actor=actor.name)])
+        unit.write([Change(event="processes_known", before=allocation, after=after, actor=actor.principal)])
 
 
 def ready(unit: Unit, workload_id: str, attempt: int, actor: Actor, url: str) -> Allocation:
@@ -55,7 +60,7 @@ def ready(unit: Unit, workload_id: str, attempt: int, actor: Actor, url: str) ->
     check_spawner(actor)
     workload = unit.workload(workload_id)
     allocation = unit.allocation(workload, attempt)
-    unit.write(moved(unit.state, allocation, Event.READY, unit.now, actor=actor.name, url=url))
+    unit.write(moved(unit.state, allocation, Event.READY, unit.now, actor=actor.principal, url=url))
     return unit.state.allocations[allocation.id]
 
 
@@ -81,20 +86,20 @@ def ended(
     if by_owner and allocation.outcome is None:
         before = allocation
         allocation = replace(allocation, outcome=WorkloadState.CANCELLED, end_reason="cancelled")
-        unit.write([Change(event="stop_asked", before=before, after=allocation, actor=workload.owner)])
+        unit.write([Change(event=STOP_ASKED, before=before, after=allocation, actor=workload.owner)])
     unit.write(exited(unit.state, allocation, unit.now, code=code, signal=signal))
 
 
 def gone(unit: Unit, allocation_id: str) -> None:
     """Every process of an allocation was seen gone and its devices free: they may be handed on."""
-    allocation = _by_id(unit, allocation_id)
+    allocation = unit.state.allocations.get(AllocationId(allocation_id))
     if allocation is not None:
         unit.write(moved(unit.state, allocation, Event.GONE, unit.now))
 
 
 def vanished(unit: Unit, allocation_id: str, at: Instant) -> None:
     """Its main process is no longer there and nobody reported an exit."""
-    allocation = _by_id(unit, allocation_id)
+    allocation = unit.state.allocations.get(AllocationId(allocation_id))
     if allocation is not None and allocation.halted_at is None:
         unit.write(exited(unit.state, allocation, at, code=None))
 
@@ -104,17 +109,13 @@ def unattended(unit: Unit, allocation_id: str) -> bool:
 
     False when it must not: the grant is gone, or a spawner has taken it meanwhile.
     """
-    allocation = _by_id(unit, allocation_id)
+    allocation = unit.state.allocations.get(AllocationId(allocation_id))
     if allocation is None or allocation.state is not AllocationState.RESERVED:
         return False
     if not allocation.unattended:
         after = replace(allocation, unattended=True)
-        unit.write([Change(event="server_start_asked", before=allocation, after=after, actor="hubgov")])
+        unit.write([Change(event=SERVER_START_ASKED, before=allocation, after=after, actor="hubgov")])
     return True
-
-
-def _by_id(unit: Unit, allocation_id: str) -> Allocation | None:
-    return next((a for a in unit.state.allocations.values() if a.id == allocation_id), None)
 
 
 def claim(unit: Unit, workload_id: str, actor: Actor) -> None:
@@ -124,26 +125,31 @@ def claim(unit: Unit, workload_id: str, actor: Actor) -> None:
     allocation = unit.state.allocation_of(workload)
     if allocation is not None and (allocation.claim_by is not None or allocation.unattended):
         after = replace(allocation, claim_by=None, unattended=False)
-        unit.write([Change(event="server_claimed", before=allocation, after=after, actor=actor.name)])
+        unit.write([Change(event="server_claimed", before=allocation, after=after, actor=actor.principal)])
 
 
 def saved(unit: Unit, workload_id: str, actor: Actor, record: SaveRecord) -> None:
-    """What the session reports of a save: kept for the receipt, the last word per save counts."""
+    """What the session reports of a save it was asked for: kept for the receipt; the first word per save counts.
+
+    Only ids that hubgov gave out are taken, and each once: any kernel can send reports with its server's token,
+    and they must not fill the ledger.
+    """
     workload = unit.workload(workload_id)
     _check_own(workload, actor)
     allocation = unit.allocation(workload)
-    if not record.id.startswith(f"{allocation.id}-"):
-        # Ids are given out by hubgov and name their attempt; another's would overwrite somebody else's record.
+    asked = {n.id for n in unit.state.notices.values() if n.allocation == allocation.id} | {allocation.save}
+    if record.id not in asked:
         raise Conflict(
-            "this save is not one of this attempt", code="stale_attempt", hint="use the id you were given"
+            "nobody asked this session for that save", code="stale_attempt", hint="use the id you were given"
         )
-    before = unit.state.saves.get(record.id)
-    unit.write([Change(event="documents_saved", before=before, after=record, actor=actor.name)])
+    if record.id in unit.state.saves:
+        return
+    unit.write([Change(event="documents_saved", before=None, after=record, actor=actor.principal)])
     if allocation.save == record.id:
         after = replace(allocation, save_answered=record.id)
-        unit.write([Change(event="save_answered", before=allocation, after=after, actor=actor.name)])
+        unit.write([Change(event="save_answered", before=allocation, after=after, actor=actor.principal)])
 
 
 def _check_own(workload: Workload, actor: Actor) -> None:
-    if actor.name != workload.owner:
+    if not actor.owns(workload):
         raise NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="only its own server reports on it")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hubgov.clock import Instant
-from hubgov.control.actor import Actor, check_admin, check_change
+from hubgov.control.actor import Actor, approvers, check_admin, check_change
+from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
 from hubgov.core.lease import judge_extension
 from hubgov.core.model import (
     Allocation,
+    Blocker,
     Change,
     Decision,
     ExtensionId,
@@ -23,14 +25,18 @@ from hubgov.core.model import (
 from hubgov.core.states import Event
 from hubgov.core.transitions import cancelled, moved
 from hubgov.errors import Conflict, Ended, Invalid, NotFound
+from hubgov.wire import MAX_SPAN_MS
+
+QUEUE_HELD, QUEUE_RELEASED = "queue_held", "queue_released"
+"""Journal events of `hold`."""
 
 
 def cancel(unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool) -> Workload:
     """Cancel in whatever state, named servers too. A stop on its way already is left as it is."""
     workload = unit.workload(workload_id)
     check_change(actor, unit.state.policy, workload)
-    code = "cancelled" if actor.name == workload.owner else "admin"
-    unit.write(cancelled(unit.state, workload, unit.now, actor=actor.name, reason=reason, code=code, now=now))
+    code = "cancelled" if actor.owns(workload) else "admin"
+    unit.write(cancelled(unit.state, workload, unit.now, actor=actor.principal, reason=reason, code=code, now=now))
     return unit.latest(workload)
 
 
@@ -60,16 +66,37 @@ def extend(
             hint="look at the new end first",
             details={"lease_version": allocation.lease.version},
         )
+    if by_ms > MAX_SPAN_MS:
+        raise Refused(_beyond_bounds(unit, by_ms))
     verdict = judge_extension(unit.state.policy, workload, allocation, by_ms, reason, unit.now)
     decision = verdict.decision
     if decision.outcome is Outcome.NEEDS_APPROVAL and _reason_missing(unit, workload, reason):
         raise Invalid(
             "asking for more than the self-serve limit needs a reason", code="reason_required", hint="say why"
         )
+    if decision.outcome is Outcome.NEEDS_APPROVAL:
+        names = ", ".join(approvers(unit.state.policy, workload, actor.principal))
+        decision = replace(decision, facts={**decision.facts, "approvers": names or "-"})
     request = _record(unit, workload, allocation, actor, by_ms, reason, decision)
     if verdict.lease is not None:
         _grant(unit, workload, allocation, verdict.lease, actor, reason)
     return request, decision
+
+
+def _beyond_bounds(unit: Unit, by_ms: int) -> Decision:
+    over = Blocker(
+        code="above_maximum", need=by_ms, have=MAX_SPAN_MS, limit=MAX_SPAN_MS, unit="ms", scope="by_seconds"
+    )
+    return Decision(
+        outcome=Outcome.REFUSED,
+        code="above_maximum",
+        rule="bounds.by_seconds",
+        blockers=(over,),
+        facts={"field": "by_seconds", "asked": by_ms, "limit": MAX_SPAN_MS, "unit": "ms"},
+        next_steps=("shorter_extension",),
+        evaluated_at=unit.now,
+        policy_version=unit.state.policy.version,
+    )
 
 
 def _reason_missing(unit: Unit, workload: Workload, reason: str) -> bool:
@@ -80,13 +107,13 @@ def _reason_missing(unit: Unit, workload: Workload, reason: str) -> bool:
 def _grant(unit: Unit, workload: Workload, allocation: Allocation, lease: Lease, actor: Actor, reason: str) -> None:
     unit.write(
         moved(
-            unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.name, reason=reason,
+            unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.principal, reason=reason,
             lease=lease, stop_at=None, halted_at=None,
         )
     )  # fmt: skip
     before = unit.state.workloads[workload.id]
     after = replace(before, extensions_used=before.extensions_used + 1)
-    unit.write([Change(event="extension_counted", before=before, after=after, actor=actor.name)])
+    unit.write([Change(event="extension_counted", before=before, after=after, actor=actor.principal)])
 
 
 _STATE = {
@@ -113,7 +140,7 @@ def _record(
         workload=workload.id,
         by_ms=by_ms,
         reason=reason,
-        requested_by=actor.name,
+        requested_by=actor.principal,
         requested_at=unit.now,
         state=_STATE[decision.outcome],
         code=decision.code,
@@ -128,7 +155,7 @@ def _record(
                 event=f"extension_{request.state.value}",
                 before=None,
                 after=request,
-                actor=actor.name,
+                actor=actor.principal,
                 reason=reason,
             )
         ]
@@ -142,7 +169,9 @@ def hold(unit: Unit, queue: str, actor: Actor, *, held: bool, closed: bool, reas
     if queue not in unit.state.policy.queues:
         raise NotFound(f"no queue {queue}", hint="hubgov policy show")
     before = unit.state.holds.get(queue)
-    after = QueueHold(queue=queue, held=held, closed=held and closed, by=actor.name, reason=reason, at=unit.now)
-    event = "queue_held" if held else "queue_released"
-    unit.write([Change(event=event, before=before, after=after, actor=actor.name, reason=reason)])
+    after = QueueHold(
+        queue=queue, held=held, closed=held and closed, by=actor.principal, reason=reason, at=unit.now
+    )
+    event = QUEUE_HELD if held else QUEUE_RELEASED
+    unit.write([Change(event=event, before=before, after=after, actor=actor.principal, reason=reason)])
     return after

@@ -76,7 +76,7 @@ def submit(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozense
     refusal = screening.refusal(unit.state, workload, unit.now)
     if refusal is not None:
         raise Refused(refusal)
-    unit.write(submitted(workload, by.name))
+    unit.write(submitted(workload, by.principal))
     return workload
 
 
@@ -149,7 +149,7 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
         seq=seq,
         name=draft.name or draft.server or f"{kind.value}-{seq}",
         kind=kind,
-        owner=owner.name,
+        owner=owner.principal,
         team=project.team,
         project=project.name,
         environment=project.environment,
@@ -195,7 +195,7 @@ def _kind(draft: Draft, kinds: tuple[Kind, ...]) -> Kind:
 
 def _project(draft: Draft, owner: Actor, now: Instant, policy: Policy) -> str:
     """The project to charge: the one asked for if the owner may, else his only one."""
-    mine = policy.projects_of(owner.name, owner.groups)
+    mine = policy.projects_of(owner.principal, owner.groups)
     if draft.project is None:
         if len(mine) == 1:
             return mine[0]

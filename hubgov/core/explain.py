@@ -54,7 +54,7 @@ def explain(state: State, workload: Workload, now: Instant) -> Decision:
         code=code,
         rule=next((b.scope for b in found if b.code == code), ""),
         blockers=found,
-        facts={"queue": workload.queue, "team": workload.team, "owner": workload.owner},
+        facts=waiting_facts(state, workload),
         next_steps=_next_steps(code),
         latest_start=start,
         latest_start_basis=basis,
@@ -64,6 +64,14 @@ def explain(state: State, workload: Workload, now: Instant) -> Decision:
         evaluated_at=now,
         policy_version=state.policy.version,
     )
+
+
+def waiting_facts(state: State, workload: Workload) -> dict[str, int | str]:
+    """What the sentence on waiting work tells besides its blockers: the queue, and why it is held if it is."""
+    facts: dict[str, int | str] = {"queue": workload.queue, "team": workload.team, "owner": workload.owner}
+    if hold := state.holds.get(workload.queue):
+        facts["reason"] = hold.reason
+    return facts
 
 
 def plan(state: State, workload: Workload, now: Instant) -> Decision:

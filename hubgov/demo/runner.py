@@ -16,7 +16,7 @@ import httpx
 from hubgov import processes
 from hubgov.demo import proxy
 from hubgov.demo.authenticator import STATE_VARIABLE
-from hubgov.demo.settings import Settings
+from hubgov.demo.settings import Settings, refuse_taken
 from hubgov.errors import Unavailable
 from hubgov.wire import ProcessRef, from_json, to_json
 
@@ -38,6 +38,10 @@ class Runner:
     def up(self) -> None:
         """Bring up what is missing, and return once hub and service answer through the proxy."""
         if not self._alive("proxy"):
+            port = self._settings.port
+            refuse_taken(
+                port, f"`ss -ltnp 'sport = :{port}'` tells what it is; --down ends what is left of this demo"
+            )
             wanted = proxy.command(self._state, self._settings)
             self._start("proxy", wanted.arguments, wanted.environment)
         older = None
@@ -82,6 +86,8 @@ class Runner:
     def _until(self, condition: Callable[[], bool], what: str, process: str) -> None:
         end = time.monotonic() + START_SECONDS
         while not condition():
+            if not self._alive("proxy"):  # without it nothing answers, whatever becomes of the others
+                raise Unavailable("the proxy ended while starting", hint=self._last_lines("proxy"))
             ref = self._ref(process)
             if ref is None or processes.wait_gone([ref], 0.1):
                 raise Unavailable(f"{what} ended while starting", hint=self._last_lines(process))

@@ -70,8 +70,7 @@ def fresh(
     *, port: int, devices: str, clock_rate: int, timezone: str, policy_file: str
 ) -> tuple[Settings, dict[str, str]]:
     """New settings on free ports, and the passwords to print. Unavailable when `port` is taken."""
-    if not _free(port):
-        raise Unavailable(f"port {port} of this machine is in use by something else", hint=f"--port {port + 10}")
+    refuse_taken(port, f"--port {port + 10}")
     hub_port, proxy_port, service_port = _inner_ports(3)
     shown = {name: password() for name in PEOPLE}
     settings = Settings(
@@ -88,6 +87,12 @@ def fresh(
         passwords={name: hashed(text) for name, text in shown.items()},
     )
     return settings, shown
+
+
+def refuse_taken(port: int, hint: str) -> None:
+    """Unavailable when something listens on the port: it would be sent our users' passwords."""
+    if not _free(port):
+        raise Unavailable(f"port {port} of this machine is in use by something else", hint=hint)
 
 
 def password() -> str:

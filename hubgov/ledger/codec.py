@@ -55,5 +55,8 @@ def difference(before: Record | None, after: Record | None) -> str:
 def _plain(record: Record | None) -> dict[str, Any]:
     if record is None or type(record) not in _KINDS:
         return {}
+    if isinstance(record, SaveRecord):
+        # Its record is the whole story and never changes; a second copy in the journal would only weigh.
+        return {"documents": len(record.documents), "asked_lab": record.asked_lab}
     plain: dict[str, Any] = _KINDS[type(record)].dump_python(record, mode="json")
     return plain

@@ -36,7 +36,8 @@ def load(text: str, *, name: str = "policy.yaml", version: int = 0) -> Loaded:
     `name` is the file's name in messages, `version` the number of edits applied at this site.
     """
     reading = read(text, file=name)
-    return _load(reading.values, reading.places, reading.problems, name, version)
+    places = {(): (1, 1), **reading.places}  # an empty file has no place of its own
+    return _load(reading.values, places, reading.problems, name, version)
 
 
 def load_values(values: Any, *, name: str = "policy", version: int = 0, places: Places | None = None) -> Loaded:

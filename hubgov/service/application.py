@@ -67,6 +67,8 @@ def _templates(prefix: str) -> jinja2.Environment:
     environment.globals["t"] = lambda key, lang, **facts: texts.word(PAGE, key, lang, **facts)
     environment.globals["state_word"] = lambda state, lang: texts.word(texts.STATES, state, lang)
     environment.globals["reason_word"] = lambda code, lang: texts.word(texts.REASONS, code, lang)
+    environment.globals["device_word"] = lambda state, lang: texts.word(texts.DEVICE_STATES, state, lang)
+    environment.globals["money"] = lambda cost: texts.money(cost.amount, cost.currency)
     environment.globals["static"] = lambda name: f"{prefix}static/{name}"
     return environment
 

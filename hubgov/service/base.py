@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from tornado import web
 
 from hubgov import errors, texts, wire
-from hubgov.clock import Clock, to_rfc3339
+from hubgov.clock import Clock
 from hubgov.control.actor import Actor
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor, Key
@@ -119,10 +119,14 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         self.set_header("Cache-Control", "no-store")
 
     @property
+    def lang_in_query(self) -> str:
+        """`?lang=` as it was sent, whatever that is."""
+        return self.request.query_arguments.get("lang", [b""])[-1].decode(errors="replace")
+
+    @property
     def lang(self) -> str:
         """The reader's language: `?lang=`, the `hubgov_lang` cookie, then Accept-Language."""
-        in_query = self.request.query_arguments.get("lang", [b""])[-1].decode(errors="replace")
-        asked = in_query or self.get_cookie("hubgov_lang", "") or ""
+        asked = self.lang_in_query or self.get_cookie("hubgov_lang", "") or ""
         if asked in texts.LANGUAGES:
             return asked
         return texts.best_language(self.request.headers.get("Accept-Language"))
@@ -184,7 +188,9 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         if not 1 <= len(key) <= 200 or not key.isprintable():
             raise errors.Invalid("Idempotency-Key must have 1 to 200 printable characters")
         digest = hashlib.sha256(self.request.path.encode() + b"\0" + self.request.body).hexdigest()
-        wanted = Key(principal=self.actor.name, route=self.request.path, key=key, digest=digest)
+        wanted = Key(
+            principal=f"{self.actor.kind}:{self.actor.name}", route=self.request.path, key=key, digest=digest
+        )
 
         def keyed(unit: Unit) -> str:
             status, document = intent(unit)
@@ -212,13 +218,21 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         """Whatever was raised, as {"error": {code, message, details, hint}} with the right status."""
         error = kwargs.get("exc_info", (None, None, None))[1]
         status, document = self._error_document(status_code, error)
+        self.show_error(status, document)
+
+    def show_error(self, status: int, document: dict[str, Any]) -> None:
+        """The error document as the answer."""
+        self.error_headers(status)
+        self.set_header("Content-Type", "application/json; charset=utf-8")
+        self.finish(json.dumps({"error": document}, ensure_ascii=False))
+
+    def error_headers(self, status: int) -> None:
+        """The status with the headers that belong to it."""
         self.set_status(status)
         if status == 503:
             self.set_header("Retry-After", "5")
         if status == 405:
             self.set_header("Allow", ", ".join(self.methods()))
-        self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(json.dumps({"error": document}, ensure_ascii=False))
 
     def _error_document(self, status_code: int, error: BaseException | None) -> tuple[int, dict[str, Any]]:
         match error:
@@ -228,19 +242,31 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
                 hint = "; ".join(decision.next_steps)
                 return 422, document | {"details": wire.to_json(decision), "hint": hint}
             case _Unauthorized():
-                return 401, _error(error)
+                return 401, self._told(error)
             case errors.HubgovError():
                 status = next(STATUS[k] for k in type(error).__mro__ if k in STATUS) if _known(error) else 500
-                return status, _error(error)
+                return status, self._told(error)
             case web.HTTPError():
                 status = error.status_code
-                reason = error.reason or _REASONS.get(status, "failed")
                 code = _CODES.get(status, "invalid" if status < 500 else "error")
-                return status, {"code": code, "message": reason, "details": {}, "hint": ""}
+                return status, self._plain_error(code)
             case _:
-                hint = "nothing was changed; see the service's log"
-                unexpected = {"code": "error", "message": "unexpected failure", "details": {}, "hint": hint}
-                return status_code, unexpected
+                return status_code, self._plain_error("error")
+
+    def _told(self, error: errors.HubgovError) -> dict[str, Any]:
+        """An error of ours in the reader's language."""
+        message, hint = texts.error(error.code, error.message, error.hint, self.lang)
+        return {"code": error.code, "message": message, "details": wire.to_json(error.details), "hint": hint}
+
+    def _plain_error(self, code: str) -> dict[str, Any]:
+        """What tornado alone raised, in words and with what to do."""
+        message = texts.word(texts.HTTP_ERRORS, code, self.lang)
+        return {
+            "code": code,
+            "message": message,
+            "details": {},
+            "hint": texts.word(texts.HTTP_HINTS, code, self.lang),
+        }
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         """Refusals are everyday; only what nobody expected gets a traceback."""
@@ -256,35 +282,16 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         missing = web.RequestHandler._unimplemented_method
         return [m for m in cls.SUPPORTED_METHODS if getattr(cls, m.lower()) is not missing]
 
-    def now_text(self) -> str:
-        return to_rfc3339(self.services.clock.now())
-
 
 class _Unauthorized(errors.NotAllowed):
     code = "unauthorized"
 
 
 _CODES = {401: "unauthorized", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed", 413: "too_large"}
-_REASONS = {
-    400: "the request can't be read",
-    403: "not allowed",
-    404: "no such thing here",
-    405: "this can't be done here",
-    413: "too large",
-}
 
 
 def _known(error: errors.HubgovError) -> bool:
     return any(kind in STATUS for kind in type(error).__mro__)
-
-
-def _error(error: errors.HubgovError) -> dict[str, Any]:
-    return {
-        "code": error.code,
-        "message": error.message,
-        "details": wire.to_json(error.details),
-        "hint": error.hint,
-    }
 
 
 class Page(Base):
@@ -296,6 +303,11 @@ class Page(Base):
             return
         super().not_signed_in()
 
+    def show_error(self, status: int, document: dict[str, Any]) -> None:
+        """The error as a page in the reader's language."""
+        self.error_headers(status)
+        self.render_page("error.html", status, error=document)
+
     def render_page(self, template: str, status: int = 200, **facts: Any) -> None:
         """The template in the reader's language."""
         environment = self.application.settings["templates"]
@@ -303,15 +315,16 @@ class Page(Base):
         switch = "?" + urlencode({"lang": other})
         html = environment.get_template(template).render(
             lang=self.lang,
+            status=status,
             switch=switch,
             hub=self.services.hub_base_url,
             prefix=self.services.prefix,
-            actor=self.actor,
+            actor=getattr(self, "actor", None),
             xsrf=self.xsrf_token.decode() if isinstance(self.xsrf_token, bytes) else self.xsrf_token,
             **facts,
         )
         self.set_status(status)
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        if self.get_query_argument("lang", "") in texts.LANGUAGES:
+        if self.lang_in_query in texts.LANGUAGES:
             self.set_cookie("hubgov_lang", self.lang, path="/", samesite="Lax", expires_days=365)
         self.finish(html)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -12,9 +13,8 @@ from pydantic_core import PydanticCustomError
 from hubgov import wire
 from hubgov.control.submit import Draft
 
-MAX_GPUS = 10**6
-MAX_SECONDS = wire.MAX_SPAN_MS // 1000
-MAX_MIB = 1024**3
+MOST = 10**15
+"""What is a number at all: above, it is malformed; below, the policy's bounds refuse it with their Decision."""
 _SPARE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 
 
@@ -29,7 +29,7 @@ def _milli(value: Any) -> Any:
     """A number of GPUs in thousandths, exactly; a list of allowed counts alike."""
     if isinstance(value, list):
         if not 1 <= len(value) <= 64:
-            raise PydanticCustomError("above_maximum", "between 1 and 64 allowed counts")
+            raise PydanticCustomError("invalid", "between 1 and 64 allowed counts")
         return tuple(_one_milli(item) for item in value)
     return (_one_milli(value),)
 
@@ -37,10 +37,8 @@ def _milli(value: Any) -> Any:
 def _one_milli(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise PydanticCustomError("invalid", "must be a number of GPUs such as 1, 0.25, or a list of them")
-    if value < 0:
-        raise PydanticCustomError("invalid", "must not be negative")
-    if value > MAX_GPUS:
-        raise PydanticCustomError("above_maximum", "at most 1000000 GPUs")
+    if not 0 <= value <= MOST:
+        raise PydanticCustomError("invalid", "must be a number of GPUs, 0 to 1000000")
     exact = Decimal(value)
     if _digits_beyond_thousandths(exact):
         raise PydanticCustomError("invalid", "at most three decimals")
@@ -57,27 +55,39 @@ def _digits_beyond_thousandths(value: Decimal) -> bool:
 def _span(value: Any) -> Any:
     """Milliseconds of `90s`, `4h`, `PT1H`, or of a whole number of seconds."""
     if isinstance(value, str):
-        try:
-            return wire.parse_span(value)
-        except ValueError as error:
-            kind = "above_maximum" if "longer" in str(error) else "invalid"
-            raise PydanticCustomError(kind, "{why}", {"why": str(error)}) from None
+        return _sum(value, wire.parse_span, r"(\d+)([DHMS])", 1000 * MOST)
     if isinstance(value, bool) or not isinstance(value, int):
         raise PydanticCustomError("invalid", "must be a duration such as 90s, 30m, 4h")
-    if not 0 <= value <= MAX_SECONDS:
-        kind = "invalid" if value < 0 else "above_maximum"
-        raise PydanticCustomError(kind, "between 0 and ten years")
+    if not 0 <= value <= MOST:
+        raise PydanticCustomError("invalid", "between 0 and ten years")
     return value * 1000
 
 
 def _memory(value: Any) -> Any:
     if not isinstance(value, str):
         raise PydanticCustomError("invalid", "must be a size such as 20GiB")
+    return _sum(value, wire.parse_memory, r"(\d+)([MGTP]iB)", MOST)
+
+
+def _sum(text: str, parse: Callable[[str], int], part: str, most: int) -> int:
+    """What `parse` reads, also beyond the bound that it has: there the policy's Decision says so."""
     try:
-        return wire.parse_memory(value)
+        return parse(text)
     except ValueError as error:
-        kind = "above_maximum" if "larger" in str(error) else "invalid"
-        raise PydanticCustomError(kind, "{why}", {"why": str(error)}) from None
+        found = _beyond(text, parse, part)
+        if found is None or found > most:
+            raise PydanticCustomError("invalid", "{why}", {"why": str(error)}) from None
+        return found
+
+
+def _beyond(text: str, parse: Callable[[str], int], part: str) -> int | None:
+    """The sum of a text of the right form, part by part; None for another form: small numbers don't help there."""
+    try:
+        parse(re.sub(r"\d+", "1", text, flags=re.ASCII))
+        parts = re.findall(part, text, re.ASCII | re.IGNORECASE)
+        return sum(int(number) * parse(f"1{unit.lower() if len(unit) == 1 else unit}") for number, unit in parts)
+    except ValueError:
+        return None
 
 
 def _flavors(value: Any) -> Any:
@@ -93,7 +103,7 @@ Text = Annotated[str, StringConstraints(max_length=2000)]
 _SPAN_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}]}
 Span = Annotated[int, BeforeValidator(_span), Field(json_schema_extra=_SPAN_SCHEMA)]
 Memory = Annotated[int, BeforeValidator(_memory), Field(json_schema_extra={"type": "string"})]
-Seconds = Annotated[int, Field(strict=True, ge=1, le=MAX_SECONDS)]
+Seconds = Annotated[int, Field(strict=True, ge=1, le=MOST)]
 Count = Annotated[int, Field(strict=True, ge=0, le=10**6)]
 Attempt = Annotated[int, Field(strict=True, ge=1, le=10**9)]
 
@@ -123,7 +133,7 @@ class WorkloadBody(Strict):
         Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "null"}]}),
     ] = None
     memory: Memory | None = None
-    cpus: Count | None = None
+    cpus: Annotated[int, Field(strict=True, ge=0, le=MOST)] | None = None
     ram: Memory | None = None
     need: Annotated[dict[Name, Name], Field(max_length=32)] = Field(default_factory=dict)
     nodes: Annotated[

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 from hubgov import texts, wire
 from hubgov.clock import Instant, from_rfc3339, to_rfc3339
-from hubgov.control.actor import Actor
+from hubgov.control.actor import Actor, approvers
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
 from hubgov.core.entitlement import walk
@@ -20,6 +21,7 @@ from hubgov.core.model import (
     Blocker,
     Decision,
     ExtensionRequest,
+    ExtensionState,
     HeldBy,
     Outcome,
     Workload,
@@ -29,6 +31,12 @@ from hubgov.core.ranking import Ranking
 from hubgov.core.state import State
 from hubgov.core.states import public_state
 from hubgov.service.sentences import Reader
+
+
+def server_url(base_url: str, owner: str, server: str | None) -> str:
+    """Where a notebook server is behind the hub's proxy, escaped as the hub escapes names."""
+    path = "/".join(quote(part, safe="@~") for part in (owner, server) if part)
+    return f"{base_url}user/{path}/"
 
 
 def _time(at: Instant | None) -> str | None:
@@ -100,7 +108,7 @@ class Desk:
             priority=workload.priority,
             model=request.model,
             labels=request.labels,
-            state=self._state_word(workload, live),
+            state=self.state_word(workload),
             why=decision.code if decision and live is None else None,
             headline=self._headline(workload, decision),
             end_reason=workload.end_reason,
@@ -152,7 +160,7 @@ class Desk:
             code=code,
             rule=next((b.scope for b in blockers if b.code == code), ""),
             blockers=blockers,
-            facts={"queue": workload.queue},
+            facts=explain.waiting_facts(self.state, workload),
             evaluated_at=self.now,
             policy_version=self.state.policy.version,
         )
@@ -163,7 +171,9 @@ class Desk:
         reason = texts.word(texts.END_REASONS, workload.end_reason or "completed", self.lang)
         return texts.say("ended", self.lang, reason=reason)
 
-    def _state_word(self, workload: Workload, live: Allocation | None) -> str:
+    def state_word(self, workload: Workload) -> str:
+        """The public word for where the workload stands."""
+        live = self.state.allocation_of(workload) if workload.live else None
         held = workload.queue in self.state.holds
         return public_state(workload.state, live.state if live else None, held)
 
@@ -197,10 +207,9 @@ class Desk:
         return workload.waited_ms + current
 
     def _url(self, workload: Workload, live: Allocation | None) -> str | None:
-        if live is None or live.url is None or self.actor.name != workload.owner:
+        if live is None or live.url is None or not self.actor.owns(workload):
             return None
-        server = f"{workload.request.server}/" if workload.request.server else ""
-        return f"{self.base_url}user/{workload.owner}/{server}"
+        return server_url(self.base_url, workload.owner, workload.request.server)
 
     def _notices(self, live: Allocation | None) -> tuple[wire.Notice, ...]:
         if live is None:
@@ -249,7 +258,7 @@ class Desk:
             cost=self.money(decision.cost_micro) if decision.cost_micro is not None else None,
             evaluated_at=to_rfc3339(decision.evaluated_at),
             policy_version=decision.policy_version,
-            next_steps=self.reader.steps(decision.next_steps),
+            next_steps=self.reader.steps(decision),
         )
 
     def _blocker(self, b: Blocker) -> wire.Blocker:
@@ -270,7 +279,7 @@ class Desk:
 
     def _holder(self, holder: HeldBy) -> wire.Holder:
         """Other teams' work is counted, not named."""
-        if self.reader.sees(holder) or holder.owner == self.actor.name:
+        if self.reader.sees(holder) or self.actor.is_user(holder.owner):
             return wire.Holder(workload=holder.workload, owner=holder.owner, until=_time(holder.until))
         return wire.Holder(workload="-", owner=f"team {holder.team}", until=_time(holder.until))
 
@@ -282,7 +291,7 @@ class Desk:
             state=request.state.value,
             by_seconds=request.by_ms // 1000,
             expires_at=_time(request.expires_at),
-            needs=("approval",) if request.state.value == "needs_approval" else (),
+            needs=self._approvers(request),
             requested_by=request.requested_by,
             reason=request.reason,
             decided_by=request.decided_by,
@@ -290,6 +299,13 @@ class Desk:
             decision_reason=request.decision_reason,
             decision=self.decision(decision) if decision is not None else None,
         )
+
+    def _approvers(self, request: ExtensionRequest) -> tuple[str, ...]:
+        """Who is to be asked, by name, while the request waits for a yes."""
+        workload = self.state.workloads.get(request.workload)
+        if workload is None or request.state is not ExtensionState.NEEDS_APPROVAL:
+            return ()
+        return approvers(self.state.policy, workload, request.requested_by)
 
     def money(self, micro: int) -> wire.Money:
         return wire.Money(amount=money_text(micro), currency=self.state.policy.currency)

@@ -41,7 +41,7 @@ def _device_row(desk: Desk, device: Device, seen: tuple[DeviceReading, int] | No
     if holder is not None:
         workload = desk.state.workload_of(holder)
         team, project, environment = workload.team, workload.project, workload.environment
-        visible = desk.actor.admin or workload.owner == desk.actor.name or workload.team in desk.reader.teams
+        visible = desk.actor.admin or desk.actor.owns(workload) or workload.team in desk.reader.teams
         owner = workload.owner if visible else f"team {workload.team}"
         shown = workload.id if visible else "-"
     reading, age = seen if seen else (None, None)

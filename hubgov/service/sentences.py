@@ -62,6 +62,8 @@ class Reader:
     def _fact(self, name: str, value: int | str, unit: str) -> str:
         if isinstance(value, str):
             none = name == "flavor" and value == "-"
+            if name == "approvers" and value == "-":
+                return texts.word(texts.WORDS, "nobody", self.lang)
             return texts.word(texts.WORDS, "cpu_only", self.lang) if none else value
         if name == "expires_at":
             return self.clock(Instant(value))
@@ -93,7 +95,7 @@ class Reader:
 
     def who(self, holder: HeldBy) -> str:
         """A holder: yours, a team-mate's by name, another team's as such."""
-        if holder.owner == self.actor.name:
+        if self.actor.is_user(holder.owner):
             return texts.word(texts.WORDS, "yours", self.lang, id=holder.workload)
         if self.sees(holder):
             return texts.word(texts.WORDS, "team_mate", self.lang, owner=holder.owner, id=holder.workload)
@@ -103,6 +105,7 @@ class Reader:
         """Whether this reader may know the holder by name."""
         return self.actor.admin or holder.team in self.teams
 
-    def steps(self, codes: tuple[str, ...]) -> tuple[str, ...]:
-        """The next steps in words."""
-        return tuple(texts.word(texts.STEPS, code, self.lang) for code in codes)
+    def steps(self, decision: Decision) -> tuple[str, ...]:
+        """The next steps of a Decision in words."""
+        facts = {name: self._fact(name, value, "") for name, value in decision.facts.items()}
+        return tuple(texts.word(texts.STEPS, code, self.lang, **facts) for code in decision.next_steps)

@@ -108,6 +108,5 @@ def _own(desk: Desk, owner: Actor, queue: str) -> str:
         if state.workload_of(a).owner == owner.name and state.workload_of(a).queue == queue
     )
     limit = state.policy.queues[queue].caps.per_user.milli_gpus
-    pair = ("{held} of {limit} GPUs in queue {queue}", "队列 {queue} 已用 {held} / {limit} 张 GPU")
-    shown = f"{wire.gpus(limit)}" if limit is not None else texts.pick(("any number", "不限"), desk.lang)
-    return texts.pick(pair, desk.lang).format(held=wire.gpus(held), limit=shown, queue=queue)
+    shown = f"{wire.gpus(limit)}" if limit is not None else texts.word(texts.WORDS, "no_limit", desk.lang)
+    return texts.word(texts.WORDS, "own_use", desk.lang, held=wire.gpus(held), limit=shown, queue=queue)

@@ -11,7 +11,7 @@ from typing import Any
 from hubgov import texts
 from hubgov.wire import Receipt, SavedDocument, Workload, format_span, gpus
 from hubgov_spawner.client import Client, ServiceError
-from hubgov_spawner.page_texts import clock, money, number, say
+from hubgov_spawner.page_texts import clock, number, say
 
 PAGE_SECONDS = 2.0
 """How long a page waits for the service before it renders without."""
@@ -71,7 +71,7 @@ def as_view(receipt: Receipt, lang: str, zone: str, options: Mapping[str, Any]) 
         lost=receipt.lost,
         returned=clock(free, zone, now=workload.now, seconds=True) if free else say("not_returned", lang),
         used=used,
-        cost=money({"amount": receipt.cost.amount, "currency": receipt.cost.currency}),
+        cost=texts.money(receipt.cost.amount, receipt.cost.currency),
         exit=say("exit", lang, code=workload.exit_code) if workload.exit_code else "",
         simulated=workload.simulated,
         resume=_resume(workload, options),

@@ -14,6 +14,8 @@ from hubgov_spawner.client import ServiceError
 from hubgov_spawner.page_texts import say
 
 _FORBIDDEN = ("not_allowed", "data_access")
+_ANSWERED = {401: "governor", 403: "policy", 429: "queue"}
+"""Statuses by which the service says no itself, with the label of each: it does answer."""
 
 
 def shown(error: SpawnException) -> SpawnException:
@@ -89,6 +91,10 @@ def of_service(error: ServiceError, lang: str) -> SpawnException:
     if error.status in (400, 422):
         return invalid(error.message, error.hint)
     log = f"the governing service answers {error.status} {error.code}: {error.message}; {error.hint}"
+    if (reason := _ANSWERED.get(error.status)) is not None:
+        text = f"{error.message}; {error.hint}" if error.hint else error.message
+        status = 503 if error.status == 401 else error.status  # the hub's own token is wrong, not the user's
+        return shown(SpawnException(text, reason=reason, status_code=status, log_message=log))
     return shown(SpawnException(say("away", lang), reason="governor", status_code=503, log_message=log))
 
 

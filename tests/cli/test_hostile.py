@@ -78,7 +78,7 @@ def test_details_may_have_any_names(hubgov: Program, standin: Standin) -> None:
     details = {"message": "x", "lang": "y", "self": 1, "table": {}, "0": 2, "key": []}
     standin.set("GET", "/workloads/nb-7", error("not_found", "no {workload} {0}", "", details), 404)
     ran = hubgov("show", "nb-7", "--lang", "zh")
-    assert (ran.code, ran.err) == (1, "hubgov: 没有找到：no {workload} {0}\n")
+    assert (ran.code, ran.err) == (1, "hubgov: no {workload} {0}\n")
 
 
 def test_an_argument_is_shown_written_out(hubgov: Program) -> None:

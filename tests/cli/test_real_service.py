@@ -47,11 +47,16 @@ def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest,
     extended = as_("amy", "extend", running, "--by", "2h", "--reason", "evaluation")
     assert (extended.code, extended.err) == (0, "")
     assert extended.out.startswith("Extended to ")
-    assert as_("amy", "extend", running, "--by", "2h30m", "--reason", "more").code == 6
+    unsure = as_("amy", "extend", running, "--by", "2h30m", "--reason", "more")
+    assert unsure.code == 6
+    assert "It needs the yes of lena, admin." in unsure.err
+    assert "Ask lena, admin" in unsure.err
+    chinese = as_("amy", "extend", running, "--by", "3h", "--reason", "more", "--lang", "zh")
+    assert "需由 lena, admin 批准" in chinese.err
     denied = as_("amy", "extend", running, "--by", "9h", "--reason", "more")
     assert (denied.code, denied.out) == (3, "")
     assert "9h" in denied.err
-    assert "needs approval" in as_("admin", "extensions").out
+    assert [row[-1] for row in as_("admin", "extensions").rows[1:]] == ["—", "lena, admin", "lena, admin", "—"]
 
     # 3. Plans, holds, nodes, and who may.
     assert as_("bo", "plan", "--queue", "experiment", "--gpus", "1", "--kind", "notebook").code == 0
@@ -59,6 +64,11 @@ def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest,
     assert as_("bo", "hold", "experiment", "--reason", "x").code == 3
     assert as_("admin", "hold", "experiment", "--reason", "repair").code == 0
     assert as_("admin", "queues").rows[1][8] == "yes"
+    assert "repair" in as_("bo", "why", waiting).out
+    assert [row[0] for row in as_("admin", "list", "--state", "held", "--columns", "id,state").rows[1:]] == [
+        waiting
+    ]
+    assert as_("bo", "show", running, "--lang", "zh").err.startswith("hubgov: 没有这一项")
     assert as_("admin", "release", "experiment").code == 0
     node = as_("admin", "devices", "--json").document["items"][0]["node"]
     assert as_("admin", "drain", node, "--reason", "x").code == 0

@@ -35,7 +35,7 @@ DOCUMENTS: dict[str, tuple[list[str], str, str]] = {
 PLAIN: dict[str, tuple[list[str], list[str]]] = {
     "list": (["list"], [
         "ID\tSTATE\tPOSITION\tWHY\tDEVICE\tUTIL\tMEM\tSTOPS-AT\tLEFT\tCOST",
-        "nb-7\trunning\t—\t—\tbox/0 SIMULATED\t73%\t12.3GiB\t17:42\t1h42m\t41.25 CNY",
+        "nb-7\trunning\t—\t—\tbox/0 SIMULATED\t73%\t12.3GiB\t17:42\t1h42m\t¥41.25",
         "nb-8\twaiting\t1\tover_own_limit\t—\t—\t—\t—\t—\t—",
     ]),
     "columns in the order asked for": (["list", "--columns", "owner,stops-at,ID"], [
@@ -62,10 +62,10 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
     "extend, nothing to say": (["extend", "nb-7", "--by", "2h", "-q"], []),
     "cancel": (["cancel", "nb-7"], ["nb-7: stopping"]),
     "plan": (["plan", "--queue", "experiment", "--gpus", "1"], [
-        "can start\tfits_now\tCan start now.", "Estimated cost: 37.00 CNY",
+        "can start\tfits_now\tCan start now.", "Estimated cost: ¥37.00",
     ]),
     "receipt": (["receipt", "nb-7"], [
-        "USED\t1h30m", "GPU-HOURS\t1.50", "COST\t27.75 CNY", "PATH\tOUTCOME\tBYTES\tSAVED-AT\tNOTE",
+        "USED\t1h30m", "GPU-HOURS\t1.50", "COST\t¥27.75", "PATH\tOUTCOME\tBYTES\tSAVED-AT\tNOTE",
         "lost: variables of kernel python3 (train.ipynb)",
     ]),
     "extensions": (["extensions"], ["needs approval"]),
@@ -90,7 +90,7 @@ CHINESE: dict[str, tuple[list[str], list[str]]] = {
     "devices": (["devices"], ["SIMULATED\tdev\tl40s-48g\t占用"]),
     "show": (["show", "nb-7"], ["17:42 · 剩余 1h42m"]),
     "drain": (["drain", "gpu-a"], ["gpu-a 不再启动新任务，运行中的继续。"]),
-    "plan": (["plan", "--queue", "experiment", "--gpus", "1"], ["可启动\tfits_now", "预计费用：37.00 CNY"]),
+    "plan": (["plan", "--queue", "experiment", "--gpus", "1"], ["可启动\tfits_now", "预计费用：¥37.00"]),
 }
 
 

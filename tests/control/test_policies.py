@@ -87,6 +87,23 @@ def test_what_live_work_needs_cannot_be_removed(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_a_device_in_use_is_not_moved_to_another_pool(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            held = house.allocation(workload).devices[0].index
+            other = POLICY.replace("pools:\n", "pools:\n  train: {engine: local, team: platform, owner: ops}\n", 1)
+            pools = "{dev: [%d], train: [%d]}"
+            moved = other.replace("{dev: [0, 1]}", pools % (1 - held, held))
+            with pytest.raises(Conflict, match=f"held by {workload}") as error:
+                await _apply(house, moved)
+            assert error.value.code == "in_use"
+            assert await _apply(house, other.replace("{dev: [0, 1]}", pools % (held, 1 - held))) == 2
+            house.check()
+
+    asyncio.run(story())
+
+
 def test_a_live_lease_keeps_its_terms_and_the_limits_follow_the_new_policy(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:

@@ -22,6 +22,10 @@ PAIRS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "STATES": texts.STATES,
     "END_REASONS": texts.END_REASONS,
     "WORDS": texts.WORDS,
+    "DEVICE_STATES": texts.DEVICE_STATES,
+    "LOST": texts.LOST,
+    "HTTP_ERRORS": texts.HTTP_ERRORS,
+    "HTTP_HINTS": texts.HTTP_HINTS,
 }
 
 

@@ -417,3 +417,11 @@ def test_the_schema_names_every_key_as_the_file_does() -> None:
     assert "class" in made["$defs"]["QueueShape"]["properties"]
     assert made["$defs"]["KeepShape"]["properties"]["for"]["type"] == "string"
     assert made["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n", "null\n", "5\n", "[]\n"])
+def test_a_file_without_a_policy_is_refused_with_its_line(text: str) -> None:
+    loaded = load(text, name="p.yaml")
+    assert loaded.policy is None
+    assert loaded.problems
+    assert all(problem.line >= 1 for problem in loaded.problems)

@@ -202,10 +202,11 @@ def extensions(ctx: typer.Context) -> int:
             cells.plain(e.requested_by),
             cells.plain(e.reason),
             cells.plain(e.decided_by),
+            cells.plain(", ".join(e.needs)),
         )
         for e in found
     ]
-    columns = ("id", "workload", "state", "by", "expires_at", "requested_by", "reason", "decided_by")
+    columns = ("id", "workload", "state", "by", "expires_at", "requested_by", "reason", "decided_by", "needs")
     screen.table(Table(columns, rows))
     if not rows:
         screen.remark(screen.text("nothing"))

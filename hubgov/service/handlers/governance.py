@@ -11,28 +11,11 @@ from hubgov.control.unit import Unit
 from hubgov.core.model import Health
 from hubgov.errors import Invalid, NotAllowed, NotFound
 from hubgov.ledger import reading
+from hubgov.service.audit import AUDIT
 from hubgov.service.base import Base
 from hubgov.service.bodies import HoldBody, PolicyBody, ReasonBody
 from hubgov.service.handlers.workloads import journal_line
 from hubgov.service.inventory import device_rows, quota_rows
-
-AUDIT = (
-    "extension_granted",
-    "extension_needs_approval",
-    "extension_denied",
-    "extension_lapsed",
-    "allocation_cancelled",
-    "workload_cancelled",
-    "allocation_grace_ended",
-    "allocation_lease_ended",
-    "allocation_stop_overdue",
-    "policy_applied",
-    "queue_held",
-    "queue_released",
-    "node_drained",
-    "node_undrained",
-)
-"""Journal events that are somebody's act or an end by rule; the rest is the daily run."""
 
 
 class Queues(Base):
@@ -56,6 +39,7 @@ class Queues(Base):
                     "lease_default_seconds": _seconds(queue.lease.default_ms),
                     "lease_max_seconds": _seconds(queue.lease.max_ms),
                     "held": queue.name in state.holds,
+                    "hold_reason": state.holds[queue.name].reason if queue.name in state.holds else None,
                     "closed": queue.name in state.holds and state.holds[queue.name].closed,
                     "pending": waiting.get(queue.name, 0),
                     "running": running.get(queue.name, 0),

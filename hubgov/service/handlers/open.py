@@ -31,7 +31,8 @@ class Health(web.RequestHandler):
         self.finish(
             json.dumps(
                 {
-                    "status": "ok",
+                    "status": "ok" if services.governor.trouble is None else "degraded",
+                    "trouble": services.governor.trouble and "the ledger can't be written; see the log",
                     "version": __version__,
                     "pid": os.getpid(),
                     "state": services.site,

@@ -7,12 +7,12 @@ from typing import Any
 
 from tornado import web
 
-from hubgov import wire
 from hubgov.control import steer
 from hubgov.core import explain
 from hubgov.core.model import WorkloadId
 from hubgov.errors import NotFound
 from hubgov.service.base import Page
+from hubgov.service.documents import server_url
 from hubgov.service.handlers.workloads import WorkloadReader
 from hubgov.service.inventory import device_rows, quota_rows
 
@@ -25,7 +25,7 @@ class Home(Page):
         if not hasattr(self, "actor"):
             return
         desk = self.desk()
-        mine = [w for w in self.governor.state.workloads.values() if w.owner == self.actor.name]
+        mine = [w for w in self.governor.state.workloads.values() if self.actor.owns(w)]
         teams = desk.reader.teams
         self.render_page(
             "home.html",
@@ -57,9 +57,9 @@ class Waiting(WorkloadReader, Page):
             "waiting_card.html" if fragment else "waiting.html",
             workload=document,
             decision=decision,
-            server_url=self._server_url(document),
+            server_url=server_url(self.services.hub_base_url, document.owner, document.server),
             desk=desk,
-            mine=workload.owner == self.actor.name,
+            mine=self.actor.owns(workload),
         )
 
     async def post(self, workload_id: str) -> None:
@@ -70,13 +70,15 @@ class Waiting(WorkloadReader, Page):
         )
         self.redirect(f"{self.services.prefix}wait/{workload_id}")
 
-    def _server_url(self, document: wire.Workload) -> str:
-        server = f"{document.server}/" if document.server else ""
-        return f"{self.services.hub_base_url}user/{document.owner}/{server}"
-
 
 class Static(web.StaticFileHandler):
     """The service's own scripts and styles; nothing comes from elsewhere."""
+
+    def parse_url_path(self, url_path: str) -> str:
+        """The file's path; 404 for a name that no file can have."""
+        if "\x00" in url_path:
+            raise web.HTTPError(404)
+        return str(super().parse_url_path(url_path))
 
     def set_extra_headers(self, path: str) -> None:
         self.set_header("X-Content-Type-Options", "nosniff")

@@ -185,7 +185,7 @@ class ReceiptOfWorkload(WorkloadReader):
 class ReceiptOfServer(ReceiptOfWorkload):
     async def get(self, user: str, server: str = "") -> None:
         """The receipt of the last session of a server: for the hub's own page."""
-        if not self.actor.spawner and self.actor.name != user:
+        if not self.actor.spawner and not self.actor.is_user(user):
             raise NotFound("no such server", hint="hubgov list")
         with self.governor.ledger.reading() as connection:
             workload = reading.last_of_server(connection, user, server)

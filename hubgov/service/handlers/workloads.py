@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hubgov import wire
+from hubgov import texts, wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import session, steer, submit
 from hubgov.control.actor import Actor, check_change, check_seen
@@ -22,12 +22,14 @@ from hubgov.service.bodies import CancelBody, ExtensionBody, ReasonBody, Workloa
 from hubgov.service.documents import Desk
 
 MAX_WAIT_SECONDS = 60
-_WORDS: dict[str, tuple[str, ...]] = {
-    "pending": ("pending",),
-    "held": ("pending",),
-    "live": ("pending", "admitted", "running"),
+_STORED: dict[str, tuple[str, ...]] = {
+    "live": tuple(s.value for s in WorkloadState if not s.final),
     "ended": tuple(s.value for s in WorkloadState if s.final),
+    **{s.value: (s.value,) for s in WorkloadState if s.final},
+    "refused": ("refused",),
 }
+"""Words that the ledger's own column answers; every other public word is told from the live picture."""
+_STATE_WORDS = (*texts.STATES, "live", "ended")
 
 
 class WorkloadReader(Base):
@@ -65,24 +67,44 @@ class Workloads(WorkloadReader):
         limit = self.number("limit", 100, 1, 1000)
         cursor = self.number("cursor", 0, 0, 2**62)
         state = self.query("state")
+        if state is not None and state not in _STATE_WORDS:
+            raise Invalid(f"state: {state[:40]!r} is no state", hint="one of " + ", ".join(_STATE_WORDS))
         everything = self.actor.admin or self.actor.spawner
         teams = self.desk().reader.teams
         wanted = WorkloadFilter(
-            states=_WORDS.get(state, (state,)) if state else None,
+            states=_STORED.get(state) if state else None,
             owner=self.query("owner"),
             team=self.query("team"),
             queue=self.query("queue"),
             teams=None if everything else tuple(sorted(teams)),
-            viewer=self.actor.name,
+            viewer=self.actor.principal,
         )
         with self.governor.ledger.reading() as connection:
-            found, total = reading.list_workloads(connection, wanted, limit=limit, before_seq=cursor or None)
+            if state is None or state in _STORED:
+                found, total = reading.list_workloads(connection, wanted, limit=limit, before_seq=cursor or None)
+            else:
+                found, total = self._live(state, wanted, limit, cursor)
             segments = reading.segments_of_all(connection, [w.id for w in found])
         desk = self.desk()
         current = (self.governor.state.workloads.get(w.id, w) for w in found)
         items = [desk.workload(w, segments=tuple(segments.get(w.id, ())), full=False) for w in current]
         more = str(found[-1].seq) if len(found) == limit else None
         self.reply_list(items, more, total)
+
+    def _live(self, state: str, wanted: WorkloadFilter, limit: int, cursor: int) -> tuple[list[Workload], int]:
+        """As the ledger's list, of live work by its public word, which depends on its allocation and queue."""
+        desk = self.desk()
+        found = [
+            w
+            for w in self.governor.state.workloads.values()
+            if desk.state_word(w) == state
+            and wanted.owner in (None, w.owner)
+            and wanted.team in (None, w.team)
+            and wanted.queue in (None, w.queue)
+            and (wanted.teams is None or w.team in wanted.teams or w.owner == wanted.viewer)
+        ]
+        page = sorted((w for w in found if not cursor or w.seq < cursor), key=lambda w: -w.seq)
+        return page[:limit], len(found)
 
     async def post(self) -> None:
         """Take a request in line. The spawner names the user and gets the server's open ticket if there is one."""
@@ -175,7 +197,8 @@ class OneWorkload(WorkloadReader):
 
 class Extensions(WorkloadReader):
     async def post(self, workload_id: str) -> None:
-        """More time: 201 granted, 202 needs approval, 422 denied with the Decision. Recorded in any case."""
+        """More time: 201 granted, 202 needs approval, 422 denied with the Decision. Recorded, unless beyond all
+        bounds."""
         body = self.body(ExtensionBody)
         workload = self.find(workload_id)
 
@@ -255,7 +278,7 @@ class AllExtensions(WorkloadReader):
 
     def _may(self, workload: Workload) -> bool:
         policy = self.governor.state.policy
-        return workload.owner == self.actor.name or self.actor.leads(policy, workload.team)
+        return self.actor.owns(workload) or self.actor.leads(policy, workload.team)
 
 
 class Claim(WorkloadReader):
