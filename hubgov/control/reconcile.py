@@ -110,12 +110,13 @@ class Reconciler:
     def _watch(self, workload: Workload, allocation: Allocation) -> None:
         """A main process that is gone ends the allocation, also when nobody is left to report it."""
         match self._engine.look(allocation):
-            case Seen.ALIVE:
-                self._seen_ended.pop(allocation.id, None)
-                self._not_known.pop(allocation.id, None)
-            case Seen.UNSEEN:
+            case Seen.ALIVE | Seen.UNSEEN if allocation.main is None:
+                # Not reported (yet): its hub may have been killed just before or after it made the processes.
                 if self._governor.clock.now() - allocation.since > self._attach_patience:
                     self._send(allocation, "ask", lambda: self._ask_whether_known(workload, allocation))
+            case Seen.ALIVE | Seen.UNSEEN:
+                self._seen_ended.pop(allocation.id, None)
+                self._not_known.pop(allocation.id, None)
             case Seen.ENDED | Seen.GONE:
                 now = self._governor.clock.now()
                 at = self._seen_ended.setdefault(allocation.id, now)

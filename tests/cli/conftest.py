@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,6 +81,8 @@ class Terminal:
             stderr=theirs,
             env=environment,
             start_new_session=True,
+            # Whoever runs the tests in the background has SIGINT ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(theirs)
         self._seen = b""
@@ -102,6 +106,7 @@ class Terminal:
         return code, self._seen.decode(errors="replace")
 
     def _read(self) -> bool:
+        assert select.select([self._ours], [], [], 60)[0], "the program neither says anything nor ends"
         try:
             got = os.read(self._ours, 65536)
         except OSError:  # how Linux says that nobody holds the other end any more
