@@ -250,6 +250,25 @@ def test_a_start_whose_hub_was_killed_goes_back_to_its_place(tmp_path: Path) -> 
     asyncio.run(story())
 
 
+def test_processes_that_nobody_reported_are_ended_and_started_anew(tmp_path: Path) -> None:
+    """Its hub was killed between making them and telling: they live, and no hub will ever speak for them."""
+
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            await house.do(lambda unit: session.launch(unit, workload, 1, SPAWNER))
+            orphan = house.allocation(workload)
+            house.engine.launch(orphan)
+            house.engine.script.unknown.add(workload)
+            await house.pass_time(ATTACH_PATIENCE_MS + 4 * REPEAT_MS, step=SECOND)
+            assert house.engine.asked("kill", workload) >= 1
+            assert house.show(workload).attempt == 2
+            assert house.state(workload) in ("reserved", "starting")
+            house.check()
+
+    asyncio.run(story())
+
+
 def test_a_hub_that_does_not_answer_is_no_reason_to_give_a_start_up(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:
