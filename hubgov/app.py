@@ -117,6 +117,7 @@ class Service:
         text = self.ledger.policy() or self._first_policy()
         state = self.ledger.load(text, self.clock.now())
         self.governor = Governor(self.ledger, state, self.clock, self._log)
+        self._check_books()
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, site_of(config.state_dir), self._log)
@@ -195,6 +196,11 @@ class Service:
 
     def _read_policy(self, text: str, version: int) -> Policy:
         return for_clock_rate(read_policy(text, version), self.clock.rate)
+
+    def _check_books(self) -> None:
+        """Say it loudly when the charges on the books aren't those of the picture that decides."""
+        for allocation, (books, picture) in self.ledger.drift(self.governor.state).items():
+            self._log.error("event=books_differ allocation=%s books=%s picture=%s", allocation, books, picture)
 
     def _holders(self) -> Mapping[str, tuple[int, ...]]:
         """Which processes hold each device: what a simulated probe shows load by."""

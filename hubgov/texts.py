@@ -82,10 +82,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "Too many waiting requests: {rule} allows {limit}.",
         "排队请求过多：{rule} 最多 {limit}。",
     ),
-    "invalid": (
-        "Not valid: {field} is {asked}; a share is below 1 GPU, more are whole numbers, equal on every node.",
-        "无效：{field} 为 {asked}；份额须小于 1 张 GPU，否则须为整数，且各节点相等。",
-    ),
+    "invalid": ("Not valid: {field} is {asked}.", "无效：{field} 为 {asked}。"),
     "unknown_queue": ("No queue {what}. Queues: {allowed}.", "没有队列 {what}。可用队列：{allowed}。"),
     "unknown_project": (
         "No project {what} for you. Your projects: {allowed}.",
@@ -137,6 +134,10 @@ STEPS: Mapping[str, tuple[str, str]] = {
     "wait": ("Wait: your place is kept", "等待：排队位置会保留"),
     "change_request": ("Change the request", "修改请求"),
     "other_queue": ("Choose another queue or profile", "改用其他队列或配置"),
+    "whole_gpus": (
+        "A share is below 1 GPU; more are whole numbers, equal on every node",
+        "份额须小于 1 张 GPU；否则须为整数，且各节点相等",
+    ),
     "smaller_request": ("Ask for fewer GPUs or another card", "减少 GPU 数量或换一种卡"),
     "cancel_another": ("Stop or cancel one of your own", "停止或取消自己的另一个会话"),
     "cancel": ("Cancel", "取消"),

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from hubgov.clock import Clock, Instant
+from hubgov.clock import Clock
 from hubgov.control.unit import Unit
 from hubgov.core.decide import decide
-from hubgov.core.due import due, next_due
+from hubgov.core.due import due
 from hubgov.core.model import Change, Record, Workload, WorkloadId
 from hubgov.core.state import State
 from hubgov.core.transitions import SERVICE
@@ -134,10 +134,6 @@ class Governor:
     async def tick(self) -> None:
         """Let time act: what is due, and who may start. The sweep calls this; idle ticks write nothing."""
         await self.do(lambda unit: None)
-
-    def next_due(self) -> Instant | None:
-        """The next stored deadline: a hint for when to tick."""
-        return next_due(self.state, self.clock.now())
 
     def run_batch(self, batch: list[_Waiting[Any]]) -> None:
         """One unit: every intent, then the cycle, then one commit, then the answers."""

@@ -104,9 +104,15 @@ def _out_of_bounds(state: State, workload: Workload, now: Instant) -> Decision |
             return _refused(state, now, "invalid", f"bounds.{name}", field=name, asked=asked, unit=unit)
     for milli in request.milli_gpus:
         if milli < 0 or (milli > 1000 and milli % 1000) or (milli and not request.smallest):
-            return _refused(state, now, "invalid", "bounds.gpus", field="gpus", asked=milli, unit="milli_gpus")
+            return _refused(
+                state, now, "invalid", "bounds.gpus", field="gpus", asked=milli, unit="milli_gpus",
+                next_steps=("whole_gpus",),
+            )  # fmt: skip
         if request.nodes > 1 and milli % (1000 * request.nodes):
-            return _refused(state, now, "invalid", "nodes", field="nodes", asked=request.nodes, unit="nodes")
+            return _refused(
+                state, now, "invalid", "nodes", field="nodes", asked=request.nodes, unit="nodes",
+                next_steps=("whole_gpus",),
+            )  # fmt: skip
     return None
 
 

@@ -190,6 +190,19 @@ def test_one_live_ticket_a_server(written: Begin) -> None:
     play.same()
 
 
+def test_books_that_differ_from_the_picture_are_named(written: Begin) -> None:
+    play = written(site())
+    play.run("a", gpus=2)
+    assert play.ledger.drift(play.state) == {}
+    allocation = play.bound("a")
+    row = {"at": play.now, "allocation": allocation.id, "pool": allocation.pool, "flavor": allocation.flavor}
+    row |= {"team": "A", "project": "A"}
+    for milli, cause, seen in ((-500, "somebody's hand", {allocation.id: (1500, 2000)}), (500, "put right", {})):
+        with play.ledger.engine.connect().execution_options(writes=True) as connection, connection.begin():
+            connection.execute(schema.charge.insert(), [row | {"milli_gpus": milli, "cause": cause}])
+        assert play.ledger.drift(play.state) == seen
+
+
 def test_jobs_are_no_tickets(written: Begin) -> None:
     play = written(site())
     for name in ("a", "b"):
