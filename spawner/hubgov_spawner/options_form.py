@@ -223,7 +223,7 @@ def _sum(profile: Mapping[str, Any], hours: int, lang: str) -> str:
 
 
 def _quota(row: Mapping[str, Any], lang: str) -> Markup:
-    names = ("team", "guaranteed", "used", "borrowed", "flavor")
+    names = ("team", "guaranteed", "used", "borrowed", "flavor", "pool")
     return Markup("<p>{}</p>").format(say("team_quota", lang, **{name: row.get(name) for name in names}))
 
 

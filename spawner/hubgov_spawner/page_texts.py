@@ -107,8 +107,8 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "too_long": ("more than the {span} that queue {queue} allows", "超过队列 {queue} 允许的 {span}"),
     "you": ("You: {own}", "本人：{own}"),
     "team_quota": (
-        "Team {team}: {used} of {guaranteed} guaranteed, {borrowed} borrowed ({flavor})",
-        "团队 {team}：保障 {guaranteed}，已用 {used}，借用 {borrowed}（{flavor}）",
+        "Team {team}: {used} of {guaranteed} guaranteed, {borrowed} borrowed ({flavor}, pool {pool})",
+        "团队 {team}：保障 {guaranteed}，已用 {used}，借用 {borrowed}（{flavor}，资源池 {pool}）",
     ),
     "more_refused": ("{n} more are not possible for you.", "另有 {n} 个配置不可用。"),
     "empty": (

@@ -47,13 +47,13 @@ class Fields(HTMLParser):
 
 
 def test_the_form_shows_what_is_free_what_it_costs_and_what_is_used() -> None:
-    quota = {"team": "vision", "guaranteed": 8, "used": 6, "borrowed": 0, "flavor": "A100"}
+    quota = {"team": "vision", "guaranteed": 8, "used": 6, "borrowed": 0, "flavor": "A100", "pool": "dev"}
     fields = Fields(options_form.form(answer(quota=[quota]), "en"))
     for text in (
         "1 × A100 · 40 GiB GPU memory · free now 3/8 · starts now · ¥18.50 per hour · at most 8h",
         "1 GPU × 4 h = 4 GPU-h, ¥74.00",
         "You: 1 of 2 GPUs in queue lab",
-        "Team vision: 6 of 8 guaranteed, 0 borrowed (A100)",
+        "Team vision: 6 of 8 guaranteed, 0 borrowed (A100, pool dev)",
     ):
         assert text in fields.text
     assert "SIMULATED" not in fields.text
