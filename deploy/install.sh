@@ -77,7 +77,7 @@ pip_install() {
 }
 
 # A digest of the files that an installation depends on.
-digest_of() { (cd "$1" && shift && find "$@" -type f -not -path '*/node_modules/*' -not -path '*/lib/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-32); }
+digest_of() { (cd "$1" && shift && find "$@" -type f -not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/.yarn/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-32); }
 
 build_lab() {
   local root=$1 stamp="$1/.venv/.lab-built" wanted

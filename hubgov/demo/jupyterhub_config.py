@@ -29,8 +29,9 @@ c.JupyterHub.last_activity_interval = 60
 c.Spawner.http_timeout = 60
 
 # Lets `hubgov demo --down` stop servers, hub and proxy in order.
+DOWN = ["list:users", "read:servers", "delete:servers", "shutdown"]
 c.JupyterHub.services = [{"name": "hubgov-demo", "api_token": demo.control_token, "display": False}]
-c.JupyterHub.load_roles = [{"name": "hubgov-demo", "services": ["hubgov-demo"], "scopes": ["shutdown"]}]
+c.JupyterHub.load_roles = [{"name": "hubgov-demo", "services": ["hubgov-demo"], "scopes": DOWN}]
 
 c.HubGov.state_dir = str(state)
 c.HubGov.service_port = demo.service_port

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 
@@ -130,7 +131,7 @@ class Runner:
     def down(self) -> None:
         """Stop servers, service, hub and proxy; whatever is left of them after a minute is killed."""
         hub = self._ref("hub")
-        if hub is not None and processes.is_alive(hub) and self._ask_to_shut_down():
+        if hub is not None and processes.is_alive(hub) and self._ask_to_shut_down(hub):
             processes.wait_gone([hub], STOP_SECONDS)
         for name in ("hub", "proxy"):
             ref = self._ref(name)
@@ -148,16 +149,21 @@ class Runner:
             if not processes.wait_gone(left, 10):
                 raise Unavailable(f"process {left[0].pid} does not end", hint="it waits for a device or a disk")
 
-    def _ask_to_shut_down(self) -> bool:
-        """The hub stops the servers one by one, so that each session ends as its owner's stop would."""
-        address = f"http://127.0.0.1:{self._settings.hub_port}/hub/api/shutdown"
+    def _ask_to_shut_down(self, hub: ProcessRef) -> bool:
+        """Stop the servers one by one, as their owners would, and only then the hub: it ends its services first,
+        and a session whose end nobody could report would be charged until the next start."""
+        address = f"http://127.0.0.1:{self._settings.hub_port}/hub/api"
         headers = {"Authorization": f"token {self._settings.control_token}"}
-        body = {"servers": True, "proxy": False}
         try:
-            answer = httpx.post(address, headers=headers, json=body, timeout=10, trust_env=False)
+            with httpx.Client(base_url=address, headers=headers, timeout=30, trust_env=False) as client:
+                end = time.monotonic() + STOP_SECONDS
+                while (running := _servers(client)) and time.monotonic() < end:
+                    for path in running:
+                        client.delete(path)
+                    processes.wait_gone([hub], 0.5)
+                return client.post("/shutdown", json={"servers": True, "proxy": False}).is_success
         except httpx.HTTPError:
             return False
-        return answer.is_success
 
     def _end(self, ref: ProcessRef) -> None:
         """End a process: asked first, killed when it doesn't go."""
@@ -177,3 +183,13 @@ class Runner:
         )
         found = processes.with_environment(mark.encode() for mark in marks)
         return [ref for ref in found if ref.pid != os.getpid()]
+
+
+def _servers(client: httpx.Client) -> list[str]:
+    """The API paths of all servers that run or are about to."""
+    users = client.get("/users", params={"state": "active"}).raise_for_status().json()
+    return [
+        f"/users/{quote(user['name'], safe='')}/" + (f"servers/{quote(name, safe='')}" if name else "server")
+        for user in users
+        for name in user["servers"]
+    ]

@@ -122,7 +122,7 @@ class Desk:
             cpus=request.cpus,
             ram_mib=request.ram_mib,
             devices=_device_refs(live),
-            simulated=any(share.simulated for share in allocation.devices) if allocation else False,
+            simulated=self._simulated(workload, allocation),
             entitled=self._entitled(live),
             preemptible=request.preemptible,
             submitted_at=to_rfc3339(workload.submitted_at),
@@ -176,6 +176,14 @@ class Desk:
         live = self.state.allocation_of(workload) if workload.live else None
         held = workload.queue in self.state.holds
         return public_state(workload.state, live.state if live else None, held)
+
+    def _simulated(self, workload: Workload, allocation: Allocation | None) -> bool:
+        """Whether its devices are made up; of one that waits, whether those it waits for are."""
+        if allocation is not None:
+            return any(share.simulated for share in allocation.devices)
+        queue = self.state.policy.queues.get(workload.queue)
+        pools = queue.pools if queue is not None and workload.request.smallest else ()
+        return any(d.simulated for node in self.state.nodes.values() for d in node.devices if d.pool in pools)
 
     def _entitled(self, allocation: Allocation | None) -> bool | None:
         if allocation is None or allocation.charge_key is None:

@@ -15,6 +15,19 @@
     }
   }
 
+  // The hub adds the proxy's route a moment after the server runs; until then another server, or the hub, would
+  // answer at its address.
+  async function open() {
+    for (let tries = 0; tries < 80; tries += 1) {
+      const answer = await fetch(box.dataset.server + "api", { credentials: "same-origin" });
+      if (answer.ok) {
+        break;
+      }
+      await new Promise((done) => setTimeout(done, 250));
+    }
+    location.assign(box.dataset.server);
+  }
+
   async function look() {
     const answer = await fetch(api + "?after=" + version + "&wait=10", { credentials: "same-origin" });
     if (answer.status === 401 || answer.status === 403) {
@@ -28,7 +41,7 @@
     version = workload.version;
     offline.hidden = true;
     if (workload.state === "running" || workload.state === "expiring") {
-      location.assign(box.dataset.server);
+      await open();
       return false;
     }
     await redraw();
