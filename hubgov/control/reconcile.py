@@ -18,7 +18,7 @@ from hubgov.control.governor import Governor
 from hubgov.control.unit import Unit
 from hubgov.core.model import Allocation, AllocationId, Workload
 from hubgov.core.states import AllocationState, Event
-from hubgov.core.transitions import moved
+from hubgov.core.transitions import moved, stop_due_at
 from hubgov.engines.base import Engine, Knows, Seen
 from hubgov.errors import HubgovError
 
@@ -137,9 +137,10 @@ class Reconciler:
             await self._governor.do(lambda unit: _give_up(unit, allocation.id))
 
     def _bring_to_an_end(self, workload: Workload, allocation: Allocation) -> None:
-        if self._free(allocation):
+        now = self._governor.clock.now()
+        if self._free(allocation) or now < stop_due_at(allocation):
             return
-        overdue = self._governor.clock.now() - allocation.since > self._governor.state.policy.reclaim.term_ms
+        overdue = now - stop_due_at(allocation) > self._governor.state.policy.reclaim.term_ms
         self._send(allocation, "stop", lambda: self._engine.stop(workload, allocation))
         if overdue:
             self._engine.kill(allocation)

@@ -12,9 +12,11 @@ from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
 from hubgov.core.model import Allocation, AllocationId, Change, ProcessId, SaveRecord, Workload, WorkloadId
 from hubgov.core.states import AllocationState, Event, WorkloadState
-from hubgov.core.transitions import exited, moved
+from hubgov.core.transitions import cancelled, exited, moved, save_answered
 from hubgov.errors import Conflict, NotAllowed
 
+SAVE_MS = 15_000
+"""How long a stop waits for the documents to be saved: Lab answers within 6 s, the copies follow."""
 STOP_ASKED, SERVER_START_ASKED = "stop_asked", "server_start_asked"
 """Journal events that are somebody's act."""
 
@@ -62,6 +64,20 @@ def ready(unit: Unit, workload_id: str, attempt: int, actor: Actor, url: str) ->
     allocation = unit.allocation(workload, attempt)
     unit.write(moved(unit.state, allocation, Event.READY, unit.now, actor=actor.principal, url=url))
     return unit.state.allocations[allocation.id]
+
+
+def stopping(unit: Unit, workload_id: str, attempt: int, actor: Actor, *, now: bool) -> Workload:
+    """The hub was told to stop the server: its owner's word, unless a stop is on its way already."""
+    check_spawner(actor)
+    workload = unit.workload(workload_id)
+    unit.allocation(workload, attempt)
+    unit.write(
+        cancelled(
+            unit.state, workload, unit.now, actor=workload.owner, reason="", code="cancelled", now=now,
+            save_within_ms=SAVE_MS * unit.clock_rate,
+        )
+    )  # fmt: skip
+    return unit.latest(workload)
 
 
 def ended(
@@ -146,8 +162,7 @@ def saved(unit: Unit, workload_id: str, actor: Actor, record: SaveRecord) -> Non
         return
     unit.write([Change(event="documents_saved", before=None, after=record, actor=actor.principal)])
     if allocation.save == record.id:
-        after = replace(allocation, save_answered=record.id)
-        unit.write([Change(event="save_answered", before=allocation, after=after, actor=actor.principal)])
+        unit.write(save_answered(unit.state, allocation, unit.now, actor=actor.principal))
 
 
 def _check_own(workload: Workload, actor: Actor) -> None:

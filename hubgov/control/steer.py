@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, approvers, check_admin, check_change
+from hubgov.control.session import SAVE_MS
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
 from hubgov.core.lease import judge_extension
@@ -36,7 +37,12 @@ def cancel(unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool
     workload = unit.workload(workload_id)
     check_change(actor, unit.state.policy, workload)
     code = "cancelled" if actor.owns(workload) else "admin"
-    unit.write(cancelled(unit.state, workload, unit.now, actor=actor.principal, reason=reason, code=code, now=now))
+    unit.write(
+        cancelled(
+            unit.state, workload, unit.now, actor=actor.principal, reason=reason, code=code, now=now,
+            save_within_ms=SAVE_MS * unit.clock_rate,
+        )
+    )  # fmt: skip
     return unit.latest(workload)
 
 

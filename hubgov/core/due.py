@@ -15,7 +15,7 @@ from hubgov.core.model import Allocation, Change, ExtensionState, Workload
 from hubgov.core.policy import Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState, Event, WorkloadState
-from hubgov.core.transitions import SERVICE, cancelled, moved
+from hubgov.core.transitions import SERVICE, cancelled, moved, stop_due_at
 
 _S = AllocationState
 
@@ -47,7 +47,7 @@ def next_due(state: State, now: Instant) -> Instant | None:
 
 def stop_overdue_at(state: State, allocation: Allocation) -> Instant:
     """When a stop that isn't confirmed fences the device: `stop_timeout` after the kill."""
-    kill = allocation.since + (0 if allocation.stop_now else state.policy.reclaim.term_ms)
+    kill = stop_due_at(allocation) + (0 if allocation.stop_now else state.policy.reclaim.term_ms)
     return Instant(kill + state.policy.reclaim.stop_timeout_ms)
 
 

@@ -20,6 +20,7 @@ from hubgov.core.ranking import Ranking, Standing
 from hubgov.core.screening import must_be_entitled, never, never_on, refusal
 from hubgov.core.state import State, nodes_of
 from hubgov.core.states import AllocationState, WorkloadState
+from hubgov.core.transitions import stop_due_at
 
 WHY = (
     "impossible",
@@ -275,7 +276,7 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
         case AllocationState.EXPIRING | AllocationState.PREEMPTING:
             end = allocation.stop_at if allocation.stop_at is not None else allocation.since + queue.grace_ms
         case AllocationState.STOPPING | AllocationState.RELEASING:
-            end = allocation.since
+            end = stop_due_at(allocation)
         case _:
             return None
     return Instant(end + state.policy.reclaim.term_ms)

@@ -246,7 +246,7 @@ class Allocation:
     launched_at: Instant | None = None
     started_at: Instant | None = None
     stop_at: Instant | None = None
-    """When the stop is sent, while in a grace; afterwards when it was."""
+    """When the stop is sent at the latest, while in a grace or saving before a stop; afterwards when it was."""
     halted_at: Instant | None = None
     """When it stopped computing: its process ended or the stop was sent."""
     ended_at: Instant | None = None

@@ -13,6 +13,7 @@ from hubgov.clock import Instant
 from hubgov.core.lease import granted_lease, started_lease
 from hubgov.core.model import Allocation, AllocationId, Change, Workload
 from hubgov.core.placement import Fit, Offer
+from hubgov.core.policy import Kind
 from hubgov.core.state import State
 from hubgov.core.states import METERED, AllocationState, Event, WorkloadState, advance
 
@@ -176,24 +177,64 @@ def exited(
 
 
 def cancelled(
-    state: State, workload: Workload, at: Instant, *, actor: str, reason: str, code: str, now: bool
+    state: State,
+    workload: Workload,
+    at: Instant,
+    *,
+    actor: str,
+    reason: str,
+    code: str,
+    now: bool,
+    save_within_ms: int = 0,
 ) -> tuple[Change, ...]:
-    """Cancel in whatever state: waiting ends at once, running is told to stop (with its grace unless `now`)."""
+    """Cancel in whatever state: waiting ends at once, running is told to stop.
+
+    A notebook that runs is asked to save first, for `save_within_ms` at most; not with `now`, which also
+    shortens a stop that still waits for its save.
+    """
     allocation = state.allocation_of(workload)
     if allocation is None:
         return _cancelled_waiting(workload, at, actor=actor, reason=reason, code=code)
+    if now and allocation.state is _S.STOPPING and stop_due_at(allocation) > at:
+        hastened = replace(allocation, stop_at=at, stop_now=True)
+        return (Change(event="stop_hastened", before=allocation, after=hastened, actor=actor, reason=reason),)
     updates: dict[str, Any] = {
         "outcome": WorkloadState.CANCELLED,
         "end_reason": code,
         "stop_at": at,
         "stop_now": now,
     }
+    if save_within_ms > 0 and not now and allocation.state in METERED and workload.kind is Kind.NOTEBOOK:
+        updates |= {
+            "stop_at": Instant(at + save_within_ms),
+            "save": f"{allocation.id}-{allocation.lease.version}-stop",
+        }
     changes = moved(state, allocation, Event.CANCELLED, at, actor=actor, reason=reason, **updates)
     if changes or not _comes_back(state, workload, allocation):
         return changes
     # Its process is over already and it would wait again (lost, or to be retried): now it won't.
     after = replace(allocation, outcome=WorkloadState.CANCELLED, end_reason=code)
     return (Change(event="retry_cancelled", before=allocation, after=after, actor=actor, reason=reason),)
+
+
+def save_answered(state: State, allocation: Allocation, at: Instant, *, actor: str) -> tuple[Change, ...]:
+    """The session has saved what it was last asked to save: a stop that waited for that is sent now."""
+    after = replace(allocation, save_answered=allocation.save)
+    if allocation.state is _S.STOPPING and stop_due_at(allocation) > at:
+        after = replace(after, stop_at=at)
+    workload = state.workload_of(allocation)
+    seen = replace(workload, version=workload.version + 1)
+    return (
+        Change(event="save_answered", before=allocation, after=after, actor=actor),
+        Change(event="workload_moved", before=workload, after=seen, actor=actor),
+    )
+
+
+def stop_due_at(allocation: Allocation) -> Instant:
+    """When the stop of an allocation in STOPPING or RELEASING is sent: before that its documents are saved."""
+    if allocation.state is not _S.STOPPING or allocation.stop_at is None:
+        return allocation.since
+    return max(allocation.since, allocation.stop_at)
 
 
 def _comes_back(state: State, workload: Workload, allocation: Allocation) -> bool:

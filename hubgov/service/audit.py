@@ -13,6 +13,7 @@ AUDIT = (
     *(f"allocation_{event.value}" for event in _ENDS),
     "workload_cancelled",
     "retry_cancelled",
+    "stop_hastened",
     session.STOP_ASKED,
     session.SERVER_START_ASKED,
     "policy_applied",

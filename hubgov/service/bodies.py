@@ -206,6 +206,11 @@ class AttemptBody(Strict):
     attempt: Attempt
 
 
+class StoppingBody(AttemptBody):
+    now: bool = False
+    """Without the time to save."""
+
+
 class ProcessBody(Strict):
     pid: Annotated[int, Field(ge=1, le=2**31)]
     start_ticks: Annotated[int, Field(ge=0, le=2**62)]

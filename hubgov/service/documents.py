@@ -29,7 +29,8 @@ from hubgov.core.model import (
 )
 from hubgov.core.ranking import Ranking
 from hubgov.core.state import State
-from hubgov.core.states import public_state
+from hubgov.core.states import METERED, AllocationState, public_state
+from hubgov.core.transitions import stop_due_at
 from hubgov.service.sentences import Reader
 
 
@@ -140,9 +141,14 @@ class Desk:
             url=self._url(workload, live),
             server=request.server,
             notices=self._notices(live),
-            save_requested=live.save if live and live.save != live.save_answered else None,
+            save_requested=live.save if live and self._saving(live) else None,
             resume_documents=request.resume_documents,
         )
+
+    def _saving(self, live: Allocation) -> bool:
+        """Whether its session is asked to save and hasn't answered; no longer once its stop is sent."""
+        asked = live.state in METERED or (live.state is AllocationState.STOPPING and self.now < stop_due_at(live))
+        return asked and live.save != live.save_answered
 
     def _decision_on(self, workload: Workload, full: bool) -> Decision | None:
         if not workload.live or workload.id not in self.state.workloads:

@@ -119,7 +119,10 @@ ROUTES: tuple[Route, ...] = (
         f"/workloads/{ID}/processes", servers.Processes, "Which processes a server is", bodies.ProcessesBody, 204
     ),
     _post(f"/workloads/{ID}/ready", servers.Ready, "A server answers", bodies.ReadyBody, one=wire.Workload),
-    _post(f"/workloads/{ID}/stopping", servers.Stopping, "The hub stops a server", bodies.AttemptBody, 204),
+    _post(
+        f"/workloads/{ID}/stopping", servers.Stopping, "The hub stops a server", bodies.StoppingBody,
+        one=wire.Workload,
+    ),
     _post(f"/workloads/{ID}/ended", servers.EndedReport, "A server's process ended", bodies.EndedBody, 204),
     _get(
         f"/servers/{NAME.format('user')}/{NAME.format('server')}/receipt", servers.ReceiptOfServer,

@@ -113,9 +113,10 @@ class Client:
         """The server answers: the lease begins."""
         await self._report(workload, "ready", {"attempt": attempt, "url": url}, within)
 
-    async def stopping(self, workload: str, attempt: int, *, within: float = 0.0) -> None:
-        """The hub was told to stop the server."""
-        await self._report(workload, "stopping", {"attempt": attempt}, within)
+    async def stopping(self, workload: str, attempt: int, *, now: bool) -> Workload:
+        """The hub was told to stop the server; the workload says whether its documents are saved first."""
+        body = {"attempt": attempt, "now": now}
+        return _document(Workload, await self._report(workload, "stopping", body, 0.0))
 
     async def ended(
         self,

@@ -30,6 +30,8 @@ _Base: Any = LoggingConfigurable
 START_SECONDS = 120
 """What a start may take once it is granted."""
 STOPPING_SECONDS = 2.0
+SAVING_SECONDS = 15
+"""How long a stop waits for the session's documents to be saved."""
 REPORT_SECONDS = 15.0
 """How long a start waits for the service to take a report, and a stop likewise."""
 
@@ -220,17 +222,24 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         # The hub stops a server that doesn't answer after its start; that is nobody's wish.
         wished = not getattr(self, "_waiting_for_response", False)
         if held is not None and wished:
-            try:
-                async with asyncio.timeout(STOPPING_SECONDS):
-                    await client.stopping(held.workload, held.attempt)
-            except (ServiceError, TimeoutError) as error:
-                self.log.warning("Server of %s: stop isn't announced: %s", self._log_name, error)
+            await self._announce_stop(client, held, now)
         await super().stop(now=now)
         if held is not None and not self._end_told:
             self._end_told = True
             code, signal = self.exit_of(await super().poll())
             told = self._reporter().ended(held, code, signal, by_owner=wished)
             await asyncio.wait([told], timeout=STOPPING_SECONDS)  # goes on in the background if it takes longer
+
+    async def _announce_stop(self, client: Client, held: Held, now: bool) -> None:
+        """Tell that the server will be stopped, and leave its session the time to save what is open."""
+        try:
+            async with asyncio.timeout(STOPPING_SECONDS):
+                found = await client.stopping(held.workload, held.attempt, now=now)
+            async with asyncio.timeout(SAVING_SECONDS):
+                while found.save_requested is not None and found.state == "stopping":
+                    found = await client.workload(found.id, after=found.version, wait=SAVING_SECONDS)
+        except (ServiceError, TimeoutError) as error:
+            self.log.warning("Server of %s: stopped without a word of its saves: %s", self._log_name, error)
 
     def run_post_stop_hook(self) -> Any:
         """After every end, also of a spawn that failed or was taken back: what isn't told yet is told now."""

@@ -31,6 +31,7 @@ from hubgov.core.model import (
     Decision,
     ExtensionRequest,
     ProcessId,
+    SaveRecord,
     SeenDevice,
     SeenNode,
     Workload,
@@ -171,6 +172,16 @@ class House:
         actor = person(by or self.show(workload).owner)
         done: Workload = await self.do(lambda unit: steer.cancel(unit, workload, actor, reason="", now=now))
         return done
+
+    async def saves(self, workload: str) -> None:
+        """The session saves what it was asked for and says so."""
+        allocation = self.allocation(workload)
+        record = SaveRecord(
+            id=str(allocation.save), allocation=allocation.id, workload=allocation.workload, at=self.clock.now(),
+            asked_lab=True, documents=(), kernels=(), terminals=0, error="",
+        )  # fmt: skip
+        owner = person(self.show(workload).owner)
+        await self.do(lambda unit: session.saved(unit, workload, owner, record))
 
     async def extend(self, workload: str, by_ms: int, reason: str = "eval") -> tuple[ExtensionRequest, Decision]:
         actor = person(self.show(workload).owner)

@@ -323,3 +323,70 @@ def test_extending_what_does_not_run_yet(tmp_path: Path) -> None:
             assert error.value.code == "not_running"
 
     asyncio.run(story())
+
+
+# --- a stop saves first ----------------------------------------------------------------------------------
+
+
+def test_a_stop_is_sent_when_its_documents_are_saved(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            await house.run(workload)
+            await house.cancel(workload)
+            await house.pass_time(5 * SECOND)
+            assert house.engine.asked("stop") == 0
+            version = house.show(workload).version
+            await house.saves(workload)
+            assert house.show(workload).version > version, "who polls the document hears of the answered save"
+            await house.tick()
+            assert house.engine.asked("stop", workload) == 1
+            house.check()
+
+    asyncio.run(story())
+
+
+def test_a_session_that_does_not_answer_is_stopped_all_the_same(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            await house.run(workload)
+            await house.cancel(workload)
+            await house.pass_time(14 * SECOND)
+            assert house.engine.asked("stop") == 0
+            await house.pass_time(2 * SECOND)
+            assert house.engine.asked("stop", workload) == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_stop_without_time_to_save_waits_for_nothing(first: bool, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            await house.run(workload)
+            if not first:
+                await house.cancel(workload)
+            await house.cancel(workload, now=True)
+            await house.tick()
+            assert house.engine.asked("stop", workload) == 1
+            assert house.allocation(workload).stop_now
+            house.check()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("state", ["pending", "reserved", "starting", "quarantined"])
+def test_what_holds_no_open_documents_is_not_asked_to_save(state: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await _in_state(house, state)
+            before = house.journal(workload)
+            await house.cancel(workload)
+            await house.tick()
+            assert house.state(workload) in ("cancelled", "stopping", "quarantined")
+            assert house.engine.asked("stop", workload) >= (state == "starting")
+            assert not any("save" in event for event in house.journal(workload)[len(before) :])
+
+    asyncio.run(story())

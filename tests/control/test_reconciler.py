@@ -24,6 +24,7 @@ SETTLE = ATTACH_PATIENCE_MS
 
 async def _stops(house: House, workload: str) -> None:
     await house.cancel(workload)
+    await house.saves(workload)
     await house.tick()
 
 

@@ -22,7 +22,7 @@ WORST = {
     "This session stops at %1 (%2). Files are kept, variables are lost.": ("Wed 23:59", "23 h 59 m"),
     "No GPU or kernel activity. This GPU is taken back at %1 unless you run something.": ("Wed 23:59",),
     "Extended to %1 (+%2). Extensions left: %3.": ("Wed 23:59", "23 h 59 m", "99"),
-    "Stopping. The GPU is given back now.": (),
+    "Documents are being saved; then the GPU is given back.": (),
 }
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from service import server_process
 from service_under_test import POLICY, PREFIX, ServiceUnderTest
 from waiting import until
-
-from hubgov import processes
 
 KEPT = (
     "id", "state", "attempt", "position", "devices", "expires_at", "hard_end_at", "grace_until", "lease_version",
@@ -33,19 +29,13 @@ class Server:
         attempt = service.show(workload)["attempt"]
         path = f"/workloads/{workload}"
         launch = service.call("spawner", "POST", f"{path}/launch", {"attempt": attempt}).json()
-        code = "import sys; sys.stdin.read()"
-        environment = {**os.environ, **launch["environment"]}
-        self.process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdin=subprocess.PIPE)
-        ref = processes.identify(self.process.pid)
-        assert ref is not None
-        main = {"pid": ref.pid, "start_ticks": ref.start_ticks, "boot_id": ref.boot_id}
+        self.process, main = server_process.start(launch["environment"])
         service.call("spawner", "POST", f"{path}/processes", {"attempt": attempt, "main": main})
         service.call("spawner", "POST", f"{path}/ready", {"attempt": attempt, "url": "http://127.0.0.1:1/"})
         service.hub.on_stop = lambda _: self.process.terminate()
 
     def close(self) -> None:
-        self.process.kill()
-        self.process.communicate()
+        server_process.end(self.process)
 
 
 def _kept(service: ServiceUnderTest) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from service import server_process
 from service.answers import end, refused
 from service_under_test import PREFIX, ServiceUnderTest
 from waiting import until
@@ -34,6 +35,9 @@ def test_a_session_from_the_request_to_the_receipt(service: ServiceUnderTest) ->
     twice = service.call("spawner", "POST", f"{path}/launch", {"attempt": 1})
     assert (twice.status_code, twice.json()["allocation"]) == (200, launch.json()["allocation"])
 
+    process, main = server_process.start(launch.json()["environment"])
+    known = service.call("spawner", "POST", f"{path}/processes", {"attempt": 1, "main": main})
+    assert known.status_code == 204
     ready = service.call("spawner", "POST", f"{path}/ready", {"attempt": 1, "url": "http://127.0.0.1:1/"})
     assert (ready.status_code, ready.json()["state"]) == (200, "running")
     assert ready.json()["lease_seconds"] == 7200
@@ -49,17 +53,22 @@ def test_a_session_from_the_request_to_the_receipt(service: ServiceUnderTest) ->
     extended = service.call("amy", "POST", f"{path}/extensions", {"by_seconds": 3600})
     assert (extended.status_code, extended.json()["state"]) == (201, "granted")
     stopped = service.call("spawner", "POST", f"{path}/stopping", {"attempt": 1})
-    assert stopped.status_code == 204
+    assert (stopped.status_code, stopped.json()["state"]) == (200, "stopping")
+    asked = stopped.json()["save_requested"]
+    assert asked == f"{workload['id']}.1-2-stop", "its documents are saved before the server is stopped"
+    assert service.call("amy-server", "PUT", f"{path}/saves/{asked}", save | {"save": asked}).status_code == 204
+    assert service.show(workload["id"])["save_requested"] is None
+    server_process.end(process)
     for _ in range(2):
         ended = service.call("spawner", "POST", f"{path}/ended", {"attempt": 1, "code": 0, "by_owner": True})
         assert ended.status_code == 204, "a report that comes late or twice changes nothing"
     until(lambda: service.show(workload["id"])["state"] == "cancelled", 10, "it to be over")
 
     receipt = service.call("amy", "GET", f"{path}/receipt").json()
-    assert receipt["documents"] == []
+    assert [(d["path"], d["outcome"]) for d in receipt["documents"]] == [("a.ipynb", "saved")]
     assert receipt["devices_free_at"]
     assert float(receipt["cost"]["amount"]) >= 0
-    assert receipt["lost"], "nothing was reported: the receipt says so"
+    assert any("python3" in line for line in receipt["lost"]), "the kernel's variables are gone"
     assert service.call("amy", "GET", "/servers/amy/receipt").json()["workload"]["id"] == workload["id"]
     events = [line["event"] for line in service.call("amy", "GET", f"{path}/events").json()["items"]]
     assert events[-1] == "workload_submitted"

@@ -142,6 +142,8 @@ class Standin:
         self.failing: dict[str, tuple[int, str]] = {}
         """(status, code) by the last word of a report's address."""
         self.full = False
+        self.saving = False
+        """Whether a stop waits for documents to be saved."""
         self.device_nodes: list[str] = []
         self.environment = {"CUDA_VISIBLE_DEVICES": "GPU-1"}
         self.asked: list[tuple[str, str, Any]] = []
@@ -255,6 +257,8 @@ class Standin:
             }
         if word == "ready":
             found["state"] = "running"
+        if word == "stopping":
+            found |= {"state": "stopping", "save_requested": f"{ticket}.1-1-stop" if self.saving else None}
         if word == "ended":
             found["state"] = "cancelled" if body["by_owner"] else "failed"
         return found

@@ -29,6 +29,26 @@ def test_a_stop_is_announced_first_and_its_end_told_once(service: Standin) -> No
     run(scenario)
 
 
+@pytest.mark.parametrize("now", [False, True])
+def test_a_stop_waits_for_the_documents_unless_it_is_to_be_now(now: bool, service: Standin) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            service.saving = not now
+            stopped = asyncio.create_task(spawner.stop(now=now))
+            await has(lambda: service.told("stopping"), "the stop is announced")
+            assert service.told("stopping") == [{"attempt": 1, "now": now}]
+            if not now:
+                await has(lambda: service.polls, "it is asked whether they are saved")
+                assert spawner.running
+                service.tell("nb-1", save_requested=None)
+            async with asyncio.timeout(5):
+                await stopped
+            assert not spawner.running
+        assert service.told("ended")[0]["by_owner"] is True
+
+    run(scenario)
+
+
 def test_a_stop_of_a_server_that_never_answered_is_nobodys_wish(service: Standin) -> None:
     async def scenario() -> None:
         async with running(service) as spawner:

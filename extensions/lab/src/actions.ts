@@ -15,8 +15,7 @@ const CHOICES = [1800, 3600, 7200, 14400, 28800];
 export class Actions {
   constructor(
     private session: Session,
-    private texts: Texts,
-    private saveAll: () => Promise<unknown>
+    private texts: Texts
   ) {}
 
   /** Whether anything can be changed now; a service that doesn't answer can grant nothing. */
@@ -78,7 +77,7 @@ export class Actions {
     }
   }
 
-  /** Save everything and end the session, after asking. */
+  /** End the session, after asking. The service has the documents saved before it stops the server. */
   async stop(): Promise<void> {
     const { __ } = this.texts;
     const result = await showDialog({
@@ -93,9 +92,8 @@ export class Actions {
       return;
     }
     try {
-      await this.saveAll();
       await this.session.api.stop(__('Stopped in JupyterLab'));
-      Notification.info(__('Stopping. The GPU is given back now.'), { autoClose: false });
+      Notification.info(__('Documents are being saved; then the GPU is given back.'), { autoClose: false });
     } catch (error) {
       Notification.error(fitting(__('Not stopped: %1', messageOf(error))), { autoClose: false });
     }
@@ -140,9 +138,8 @@ export class Actions {
           ? __('Extended to %1 (+%2).', until, by)
           : __('Extended to %1 (+%2). Extensions left: %3.', until, by, `${left}`);
       Notification.success(fitting(text), { autoClose: 8000 });
-    } else if (answer.outcome === 'needs_approval') {
-      const needs = (answer.extension?.needs ?? []).join(', ') || __('an approver');
-      Notification.info(fitting(__('Asked for %1 more. Decided by: %2.', by, needs)), { autoClose: 15000 });
+    } else if (answer.outcome === 'needs_approval' && answer.decision !== null) {
+      await showDecision(__('Not granted yet: it needs an approval'), answer.decision, this.session, this.texts);
     } else if (answer.decision !== null) {
       await showDecision(__('Not extended'), answer.decision, this.session, this.texts);
     } else {

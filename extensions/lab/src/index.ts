@@ -1,12 +1,14 @@
 /** The governed GPU session in JupyterLab: status item, warnings, saving at the end, commands. */
-import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { IConnectionLost, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { IDocumentManager, IDocumentWidgetOpener } from '@jupyterlab/docmanager';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { Token } from '@lumino/coreutils';
 
 import { Actions } from './actions';
 import { Api } from './api';
+import { connectionLost, serverPage } from './connection';
 import { Documents } from './documents';
 import { Notices } from './notices';
 import { Saving } from './saving';
@@ -14,14 +16,35 @@ import { Session } from './session';
 import { StatusItem } from './status';
 import { Texts } from './texts';
 
+const ISession = new Token<Session>('hubgov-lab:ISession', 'The governed session of this server.');
+
+const sessionPlugin: JupyterFrontEndPlugin<Session> = {
+  id: 'hubgov-lab:session',
+  description: 'The governed session of this server, as this tab knows it.',
+  provides: ISession,
+  activate: (app: JupyterFrontEnd) => new Session(new Api(app.serviceManager.serverSettings))
+};
+
+/** In place of the hub extension's dialog (switched off in package.json), which knows no receipt. */
+const connectionPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
+  id: 'hubgov-lab:connection-lost',
+  description: 'Says where the receipt is when the server is gone.',
+  provides: IConnectionLost,
+  requires: [ISession, JupyterFrontEnd.IPaths],
+  optional: [ITranslator],
+  activate: (_, session: Session, paths: JupyterFrontEnd.IPaths, translator: ITranslator | null) =>
+    connectionLost(session, new Texts(translator ?? nullTranslator), serverPage(paths.urls))
+};
+
 const plugin: JupyterFrontEndPlugin<void> = {
   id: 'hubgov-lab:plugin',
   description: 'How long a governed GPU session lasts, why, and a way to extend it.',
   autoStart: true,
-  requires: [IDocumentManager, IDocumentWidgetOpener],
+  requires: [ISession, IDocumentManager, IDocumentWidgetOpener],
   optional: [ITranslator, IStatusBar, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
+    session: Session,
     manager: IDocumentManager,
     opener: IDocumentWidgetOpener,
     translator: ITranslator | null,
@@ -29,9 +52,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     palette: ICommandPalette | null
   ) => {
     const texts = new Texts(translator ?? nullTranslator);
-    const session = new Session(new Api(app.serviceManager.serverSettings));
     const documents = new Documents(app.shell, manager, opener, session, texts);
-    const actions = new Actions(session, texts, () => documents.saveAll());
+    const actions = new Actions(session, texts);
     new Notices(session, texts, actions);
     new Saving(session, documents, texts);
     const item = new StatusItem(session, texts, actions);
@@ -85,4 +107,4 @@ function addCommands(
   session.changed.connect(() => app.commands.notifyCommandChanged());
 }
 
-export default plugin;
+export default [sessionPlugin, connectionPlugin, plugin];

@@ -21,6 +21,16 @@ export function clockText(at: string, session: Session, texts: Texts): string {
   return clock(Date.parse(at), session.now(), texts.locale);
 }
 
+/** Whether the session has ended or its end has come, as far as this tab knows. */
+export function isOver(session: Session): boolean {
+  const workload = session.workload;
+  if (workload === null) {
+    return false;
+  }
+  const left = session.left();
+  return OVER.includes(workload.state) || (left !== null && left <= 0);
+}
+
 /** The line of the status bar; empty on a server that nobody governs. */
 export function lineOf(session: Session, texts: Texts): string {
   const workload = session.workload;
@@ -36,6 +46,9 @@ export function lineOf(session: Session, texts: Texts): string {
 function timeParts(session: Session, workload: IWorkload, texts: Texts): string[] {
   const left = session.left();
   const offline = session.offline();
+  if (workload.state === 'stopping' && workload.save_requested !== null) {
+    return [texts.__('saving'), texts.__('then it stops')];
+  }
   if (OVER.includes(workload.state)) {
     return [texts.__('session ended')];
   }

@@ -11,11 +11,18 @@ from hubgov.control.actor import Actor, check_change
 from hubgov.control.unit import Unit
 from hubgov.core.model import KernelSeen, ProcessId, SavedDocument, SaveRecord, Workload
 from hubgov.core.states import AllocationState
-from hubgov.core.transitions import cancelled
 from hubgov.errors import Invalid, NotFound
 from hubgov.ledger import reading
 from hubgov.service import environment, spawn_options
-from hubgov.service.bodies import AttemptBody, EndedBody, ProcessBody, ProcessesBody, ReadyBody, SaveBody
+from hubgov.service.bodies import (
+    AttemptBody,
+    EndedBody,
+    ProcessBody,
+    ProcessesBody,
+    ReadyBody,
+    SaveBody,
+    StoppingBody,
+)
 from hubgov.service.handlers.workloads import WorkloadReader
 
 
@@ -78,21 +85,12 @@ class Ready(WorkloadReader):
 
 class Stopping(WorkloadReader):
     async def post(self, workload_id: str) -> None:
-        """The hub was told to stop the server: the owner's word, unless a stop was on its way already."""
-        body = self.body(AttemptBody)
-        session.check_spawner(self.actor)
-
-        def intent(unit: Unit) -> None:
-            workload = unit.workload(workload_id)
-            unit.allocation(workload, body.attempt)
-            unit.write(
-                cancelled(
-                    unit.state, workload, unit.now, actor=workload.owner, reason="", code="cancelled", now=True
-                )
-            )
-
-        await self.governor.do(intent)
-        self.reply(None, 204)
+        """The hub was told to stop the server. Answers with the workload, which says whether a save is awaited."""
+        body = self.body(StoppingBody)
+        workload = await self.governor.do(
+            lambda unit: session.stopping(unit, workload_id, body.attempt, self.actor, now=body.now)
+        )
+        self.reply(self.document(workload))
 
 
 class EndedReport(WorkloadReader):
