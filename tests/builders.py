@@ -356,7 +356,7 @@ class Play:
         allocation = self.allocation(name)
         if workload is None or allocation is None or allocation.outcome is not None or not allocation.started_at:
             return None
-        verdict = judge_extension(self.state.policy, workload, allocation, by_ms, "more time", self.now)
+        verdict = judge_extension(self.state.policy, workload, allocation, by_ms, self.now)
         self.unit(lambda: self._extension(workload, allocation, verdict, by_ms))
         return verdict
 

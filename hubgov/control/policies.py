@@ -108,7 +108,7 @@ def usage(state: State) -> Usage:
         pools=_by((a.pool, a.workload) for a in allocations),
         flavors=_by((a.flavor, a.workload) for a in allocations if a.flavor),
         nodes=_by((a.node, a.workload) for a in allocations),
-        devices=_by((share.key, a.workload) for a in allocations for share in a.devices),
+        devices=_by(((share.node, share.index), a.workload) for a in allocations for share in a.devices),
     )
 
 

@@ -12,7 +12,8 @@ from hubgov.core import explain, screening
 from hubgov.core.model import Decision, Outcome, Request, SaveRecord, Workload, WorkloadId
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.state import State
-from hubgov.core.transitions import submitted
+from hubgov.core.states import WorkloadState
+from hubgov.core.transitions import cancelled, submitted
 from hubgov.errors import Conflict, Invalid, NotAllowed, Refusal
 
 PREFIX = {
@@ -83,8 +84,9 @@ def submit(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozense
 def ensure_server(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozenset[Kind]) -> Workload:
     """The open ticket of a notebook server, or a new one: two spawns of one server never make two tickets.
 
-    Only the spawner may name another user, and only for notebooks. A ticket whose devices are still on their
-    way out is waited for: Conflict, with the id.
+    Asked for something else while it waits, the owner has changed his mind: the new request takes the ticket's
+    place, at its place in line if it asks for no more. Only the spawner may name another user, and only for
+    notebooks. A ticket whose devices are still on their way out is waited for: Conflict, with the id.
     """
     if not by.spawner:
         raise NotAllowed("only the spawner starts notebooks", hint="start it from the hub's page")
@@ -102,7 +104,54 @@ def ensure_server(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: f
             hint="its devices are freed within a minute; then start again",
             details={"workload": found.id},
         )
+    if found.state is WorkloadState.PENDING:
+        wanted = draw_up(unit.state, draft, owner, unit.now, runnable)
+        if _asks(wanted) != _asks(found):
+            return _replaced(unit, found, wanted, by)
     return found
+
+
+def _asks(workload: Workload) -> tuple[object, ...]:
+    """What a ticket asks for; which session it resumes is no other request."""
+    request = replace(workload.request, resumes=None, resume_documents=())
+    return workload.queue, workload.project, request
+
+
+def _replaced(unit: Unit, old: Workload, new: Workload, by: Actor) -> Workload:
+    """The new request instead of the one in line. Refused leaves the old one where it is."""
+    if _no_more(unit.state.policy, old, new):
+        new = replace(new, eligible_since=old.eligible_since)
+    cancel = cancelled(
+        unit.state, old, unit.now, actor=old.owner, reason=f"replaced by {new.id}", code="replaced", now=False
+    )
+    mark = len(unit.entries)
+    unit.write(cancel)
+    refusal = screening.refusal(unit.state, new, unit.now)
+    if refusal is not None:
+        unit.undo_to(mark)
+        raise Refused(refusal)
+    unit.write(submitted(new, by.principal))
+    return new
+
+
+def _no_more(policy: Policy, old: Workload, new: Workload) -> bool:
+    """Whether the new request asks for no more of anything, so that nobody behind it loses by its place."""
+    if (old.queue, old.project) != (new.queue, new.project) or new.priority > old.priority:
+        return False
+    was, now = old.request, new.request
+    default = policy.queues[old.queue].lease.default_ms
+
+    def most(value: int | None, other: int | None) -> bool:
+        return (other or 0) <= (value or 0)
+
+    lease, longer = (r.lease_ms if r.lease_ms is not None else default for r in (was, now))
+    return (
+        now.smallest <= was.smallest
+        and (lease is None or (longer is not None and longer <= lease))
+        and most(was.memory_mib, now.memory_mib)
+        and most(was.cpus, now.cpus)
+        and most(was.ram_mib, now.ram_mib)
+    )
 
 
 def open_ticket(state: State, owner: str, server: str) -> Workload | None:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
-from hubgov.core.due import start_overdue_at
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
+from hubgov.core.forecast import latest_starts
 from hubgov.core.inventory import capacity
 from hubgov.core.lease import granted_lease
-from hubgov.core.model import Allocation, Blocker, Change, Decision, HeldBy, Outcome, Workload
+from hubgov.core.model import Allocation, Blocker, Change, Decision, Outcome, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
-from hubgov.core.policy import Mode
 from hubgov.core.ranking import Ranking, Standing
+from hubgov.core.release import enough_by, holders
 from hubgov.core.screening import must_be_entitled, never, never_on, refusal
 from hubgov.core.state import State, nodes_of
-from hubgov.core.states import AllocationState, WorkloadState
-from hubgov.core.transitions import stop_due_at
+from hubgov.core.states import WorkloadState
 
 WHY = (
     "impossible",
@@ -39,6 +38,10 @@ WHY = (
     "starting",
 )
 """The reasons to wait, in the order in which the first that applies becomes the headline."""
+
+
+ENGINE_AWAY = "engine"
+"""The rule of a Decision on work whose engine doesn't answer."""
 
 
 def explain(state: State, workload: Workload, now: Instant) -> Decision:
@@ -108,6 +111,8 @@ def blockers(state: State, workload: Workload, now: Instant) -> tuple[Blocker, .
     hold = state.holds.get(workload.queue)
     if hold is not None:
         found.append(Blocker(code="held", need=1, have=0, unit="queues", scope=f"queues.{hold.queue}"))
+    elif workload.kind in state.away:
+        found.append(Blocker(code="held", need=1, have=0, unit="engines", scope=ENGINE_AWAY))
     for other in workload.request.after:
         if other in state.workloads:
             found.append(
@@ -151,16 +156,16 @@ def _node_blockers(state: State, workload: Workload, offer: Offer, fit: Fit) -> 
     request = workload.request
     for name in dict.fromkeys((fit.node, *(share.node for share in fit.devices))):
         node, (cpus, ram) = state.nodes[name], state.used_on_node(name)
-        held_by = _holders(state, (a for a in state.allocations.values() if name in nodes_of(a)))
-        for unit, need, size, used in (
-            ("cpus", request.cpus, node.cpus, cpus),
-            ("mib", request.ram_mib, node.ram_mib, ram),
+        here = [a for a in state.allocations.values() if name in nodes_of(a)]
+        for unit, need, size, used, amount in (
+            ("cpus", request.cpus, node.cpus, cpus, _cpus),
+            ("mib", request.ram_mib, node.ram_mib, ram, _ram),
         ):
             if need is not None and size is not None and used + need > size:
                 yield Blocker(
                     code="waiting_devices", need=need, have=size - used, limit=size, unit=unit,
                     scope=f"node {name}", node=name, pool=offer.pool, flavor=offer.flavor,
-                    held_by=held_by, frees_at=_first_until(held_by),
+                    held_by=holders(state, here), frees_at=enough_by(state, here, used + need - size, amount),
                 )  # fmt: skip
 
 
@@ -187,7 +192,6 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
         ]  # fmt: skip
     charged = [a for a in state.allocations.values() if a.charged and a.charge_key == offer.key]
     under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
-    held_by = _holders(state, under)
     return [
         Blocker(
             code="waiting_quota",
@@ -197,8 +201,8 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
             scope=f"{place.level} {place.name}".strip(),
             pool=offer.pool,
             flavor=offer.flavor,
-            held_by=held_by,
-            frees_at=_first_until(held_by),
+            held_by=holders(state, under),
+            frees_at=enough_by(state, under, need - have, lambda a: a.milli_gpus),
         )
     ]
 
@@ -218,7 +222,6 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
     if need == 0:
         scope = f"pool {offer.pool}"
         return Blocker(code="waiting_devices", need=1, have=0, unit="nodes", scope=scope, pool=offer.pool)
-    together = room.total < need
     keys = {
         device.key
         for node in state.nodes.values()
@@ -226,9 +229,10 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
         if offer.flavor is not None and (device.pool, device.flavor) == (offer.pool, offer.flavor)
     }
     holding = {a for key in keys for a in state.on_device.get(key, ())}
-    held_by = _holders(state, (state.allocations[a] for a in holding))
+    held = [state.allocations[a] for a in holding]
+    too_few = room.total < need
     return Blocker(
-        code="waiting_devices" if together else "waiting_topology",
+        code="waiting_devices" if too_few else "waiting_topology",
         need=need,
         have=room.most,
         limit=1000 * len(keys),
@@ -236,85 +240,23 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
         node=room.node,
         pool=offer.pool,
         flavor=offer.flavor,
-        held_by=held_by,
-        frees_at=_first_until(held_by),
+        held_by=holders(state, held),
+        frees_at=enough_by(state, held, need - room.total, lambda a: a.milli_gpus) if too_few else None,
     )
 
 
-def _holders(state: State, allocations: Iterable[Allocation]) -> tuple[HeldBy, ...]:
-    found = [
-        HeldBy(workload=w.id, owner=w.owner, team=w.team, until=free_by(state, a))
-        for a in allocations
-        if (w := state.workload_of(a))
-    ]
-    return tuple(sorted(found, key=lambda h: (h.until if h.until is not None else 1 << 62, h.workload)))
+def _cpus(allocation: Allocation) -> int:
+    return allocation.cpus
 
 
-def _first_until(held_by: tuple[HeldBy, ...]) -> Instant | None:
-    return min((h.until for h in held_by if h.until is not None), default=None)
-
-
-def free_by(state: State, allocation: Allocation) -> Instant | None:
-    """When an allocation's devices are free at the latest, if nobody extends it; None for an endless lease.
-
-    The lease's end, its grace, and the time a stop may take.
-    """
-    queue = state.policy.queues[state.workload_of(allocation).queue]
-    lease = allocation.lease
-    ending = allocation.state in (AllocationState.STOPPING, AllocationState.RELEASING)
-    if state.policy.mode is Mode.OBSERVE and not ending:
-        return None  # nothing that runs is stopped
-    match allocation.state:
-        case AllocationState.RESERVED | AllocationState.STARTING:
-            if lease.length_ms is None:
-                return None
-            end = start_overdue_at(state, allocation) + lease.length_ms + queue.grace_ms
-        case AllocationState.RUNNING | AllocationState.SUSPECT:
-            if lease.expires_at is None:
-                return None
-            end = lease.expires_at + queue.grace_ms
-        case AllocationState.EXPIRING | AllocationState.PREEMPTING:
-            end = allocation.stop_at if allocation.stop_at is not None else allocation.since + queue.grace_ms
-        case AllocationState.STOPPING | AllocationState.RELEASING:
-            end = stop_due_at(allocation)
-        case _:
-            return None
-    return Instant(end + state.policy.reclaim.term_ms)
+def _ram(allocation: Allocation) -> int:
+    return allocation.ram_mib
 
 
 def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, Instant | None]:
-    """(basis, time) by which the workload starts if nobody extends and nobody passes it: ("bound", t).
-
-    Leases end, so the devices come free one after another, and windows open and close; the first moment at which
-    quota, caps and devices all allow it is the bound. ("none", None) where an endless lease or a hold stands in
-    the way.
-    """
-    if workload.queue in state.holds or any(o in state.workloads for o in workload.request.after):
-        return "none", None
-    begin = max(now, workload.not_before or now)
-    ends = [(end, a.id) for a in state.allocations.values() if (end := free_by(state, a)) is not None]
-    keys = {offer.key for offer in offers(state.policy, workload) if offer.key is not None}
-    edges = [(at, None) for key in keys for at in quota.moments(state.policy, key, begin)]
-    with state.what_if() as applied:
-        if choose(state, workload, begin) is not None:
-            return "bound", Instant(begin)
-        for end, allocation_id in sorted([*ends, *edges], key=lambda e: (e[0], e[1] or "")):
-            if allocation_id is None:
-                if choose(state, workload, end) is not None:
-                    return "bound", end
-                continue
-            before = state.allocations[allocation_id]
-            gone = Change(
-                event="what_if",
-                before=before,
-                after=replace(before, state=AllocationState.RELEASED, ended_at=end),
-                actor="explain",
-            )
-            state.apply(gone)
-            applied.append(gone)
-            if choose(state, workload, max(end, begin)) is not None:
-                return "bound", Instant(max(end, begin))
-    return "none", None
+    """(basis, time) by which the workload starts: ("bound", t), or ("none", None) where nothing bounds it."""
+    start = latest_starts(state, now).get(workload.id)
+    return ("bound", max(start, now)) if start is not None else ("none", None)
 
 
 def _place_in_line(state: State, workload: Workload, now: Instant) -> tuple[int | None, Standing | None]:

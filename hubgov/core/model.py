@@ -52,10 +52,11 @@ class Device:
 
     @property
     def key(self) -> DeviceKey:
-        return (self.node, self.index)
+        return (self.node, self.uuid)
 
 
-DeviceKey = tuple[str, int]
+DeviceKey = tuple[str, str]
+"""(node, UUID): a driver may number its cards anew, so that an index names no device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,8 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     accepts: bool = True
     """False while drained, down or retired: what runs goes on, nothing new comes."""
+    retired: bool = False
+    """It never takes work again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +196,7 @@ class DeviceShare:
 
     @property
     def key(self) -> DeviceKey:
-        return (self.node, self.index)
+        return (self.node, self.uuid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +212,9 @@ class Lease:
     hard_end_at: Instant | None = None
     granted_at: Instant | None = None
     """When it began or was last extended: warnings due before that are not given again."""
+    grace_ms: int
+    warn_ms: tuple[int, ...]
+    """Grace and warnings as they were when it was granted: no later policy takes them away."""
     version: int = 1
     rule: str = "lease"
 

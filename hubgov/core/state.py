@@ -6,7 +6,7 @@ round, which is how a what-if leaves no trace. Everything that can be derived is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -33,7 +33,7 @@ from hubgov.core.model import (
     Workload,
     WorkloadId,
 )
-from hubgov.core.policy import Policy
+from hubgov.core.policy import Kind, Policy
 from hubgov.core.quota import Place, QuotaTree
 from hubgov.core.states import AllocationState, WorkloadState
 
@@ -69,12 +69,20 @@ class State:
         self.on_device: dict[DeviceKey, tuple[AllocationId, ...]] = {}
         self.segments: dict[AllocationId, Segment] = {}
         self.last_seq = 0
+        self.away: frozenset[Kind] = frozenset()
+        """Kinds whose engine doesn't answer: nothing of them is admitted. Seen anew after a restart, not kept."""
+        self.back_at: dict[Kind, Instant] = {}
+        """When an engine that had been away answered again: start deadlines count from there."""
+        self._revision = 0
+        self._trials = 0
+        self._forecast: tuple[int, Instant, Instant | None, Mapping[WorkloadId, Instant]] | None = None
         self._trees: dict[tuple[ChargeKey, Instant], QuotaTree] = {}
 
     # --- changing ------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
         """Put the record after the change in the place of the one before. `change.undone` takes it back."""
+        self._revision += 1
         if isinstance(change.before, Allocation):
             self._unbind(change.before)
         self._put(change)
@@ -85,11 +93,26 @@ class State:
     def what_if(self) -> Iterator[list[Change]]:
         """A trial: append to the list what was applied inside; all of it is undone at the end."""
         applied: list[Change] = []
+        revision, self._trials = self._revision, self._trials + 1
         try:
             yield applied
         finally:
             for change in reversed(applied):
                 self.apply(change.undone)
+            self._revision, self._trials = revision, self._trials - 1
+
+    def forecast(self, now: Instant) -> Mapping[WorkloadId, Instant] | None:
+        """The latest starts as kept for this very picture, unless something was to happen in the meantime."""
+        if self._trials or self._forecast is None:
+            return None
+        revision, since, until, starts = self._forecast
+        fresh = revision == self._revision and since <= now and (until is None or now < until)
+        return starts if fresh else None
+
+    def keep_forecast(self, now: Instant, starts: Mapping[WorkloadId, Instant], until: Instant | None) -> None:
+        """Keep what was found at `now`; it holds until the picture changes or `until` has come. Not in a trial."""
+        if not self._trials:
+            self._forecast = (self._revision, now, until, starts)
 
     def _put(self, change: Change) -> None:
         record = change.after if change.after is not None else change.before

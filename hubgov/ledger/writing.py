@@ -161,7 +161,7 @@ def _row(record: Record) -> tuple[sa.Table, Row]:
 
 def _share_rows(a: Allocation) -> list[Row]:
     return [
-        {"node": s.node, "device": s.index, "allocation": a.id, "milli": s.milli, "memory_mib": s.memory_mib}
+        {"node": s.node, "device": s.uuid, "allocation": a.id, "milli": s.milli, "memory_mib": s.memory_mib}
         for s in a.devices
     ]
 

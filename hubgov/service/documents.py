@@ -207,7 +207,7 @@ class Desk:
         step = queue.extension.step_ms // 1000 if queue.extension else None
         return {
             "expires_at": _time(lease.expires_at),
-            "grace_until": _time(grace_until(allocation, queue)),
+            "grace_until": _time(grace_until(allocation)),
             "hard_end_at": _time(lease.hard_end_at),
             "binding_rule": lease.rule,
             "lease_seconds": lease.length_ms // 1000 if lease.length_ms is not None else None,

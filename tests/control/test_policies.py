@@ -104,6 +104,43 @@ def test_a_device_in_use_is_not_moved_to_another_pool(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_a_project_with_live_work_stays_in_its_team(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            moved = POLICY.replace("seg: {team: vision, owner: amy}", "seg: {team: nlp, owner: amy}")
+            with pytest.raises(Conflict, match="move it from team vision") as error:
+                await _apply(house, moved)
+            assert any(workload in item for item in error.value.details["in_use"])
+            await house.cancel(workload)
+            assert await _apply(house, moved) == 2
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("when", ["reserved", "running", "extended"])
+def test_no_edit_takes_the_promised_grace_or_warnings(when: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            if when != "reserved":
+                await house.run(workload)
+            if when == "extended":
+                await house.extend(workload, HOUR)
+            await _apply(house, POLICY.replace("grace: 5m", "grace: 0s").replace("warn: [10m, 2m]", "warn: []"))
+            if when == "reserved":
+                await house.run(workload)
+            end = house.allocation(workload).lease.expires_at
+            assert end is not None
+            await house.pass_time(end - house.clock.now() + 4 * 60_000, step=30_000)
+            assert house.state(workload) == "expiring"
+            assert house.journal(workload).count("warning_issued") == 2
+            await house.pass_time(2 * 60_000, step=30_000)
+            assert house.state(workload) in ("stopping", "expired")
+
+    asyncio.run(story())
+
+
 def test_a_live_lease_keeps_its_terms_and_the_limits_follow_the_new_policy(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:

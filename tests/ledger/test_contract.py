@@ -136,7 +136,7 @@ def test_no_share_of_a_device_outlives_its_allocation(written: Begin) -> None:
     play = written(site())
     for _ in story(play):
         rows = {(r["node"], r["device"], r["allocation"]) for r in lines(play.ledger, schema.device_share)}
-        bound = {(s.node, s.index, str(a.id)) for a in play.state.allocations.values() for s in a.devices}
+        bound = {(s.node, s.uuid, str(a.id)) for a in play.state.allocations.values() for s in a.devices}
         assert rows == bound
     assert not rows
 
