@@ -126,9 +126,11 @@ def test_the_usage_rows_are_the_segments(written: Begin) -> None:
     play = written(site())
     for _ in story(play):
         pass
+    assert len(play.ended) >= 4
     with play.ledger.reading() as connection:
         for name in play.ended:
             found = reading.segments_of(connection, name)
+            assert found, name
             assert found == [s for a, spans in play.segments.items() if a.split(".")[0] == name for s in spans]
 
 
