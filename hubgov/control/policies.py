@@ -59,10 +59,10 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
         version=current.version + 1,
         text=text,
         applied_at=unit.now,
-        applied_by=actor.name,
+        applied_by=actor.principal,
         policy=for_clock_rate(loaded.policy, unit.clock_rate),
     )
-    change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.name)
+    change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.principal)
     unit.write([change])
     return after
 
