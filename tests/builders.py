@@ -22,7 +22,7 @@ from hubgov.core.due import due
 from hubgov.core.entitlement import walk
 from hubgov.core.explain import explain
 from hubgov.core.lease import ExtensionVerdict, judge_extension
-from hubgov.core.metering import Entry, UsageSegment, entry
+from hubgov.core.metering import Entry, UsageSegment, entry, tariffs_ended
 from hubgov.core.model import (
     Allocation,
     AllocationId,
@@ -112,7 +112,12 @@ class PolicyBuilder:
         self.queues: dict[str, Queue] = {}
         self.windows: dict[str, Window] = {}
         self.rows: list[QuotaRow] = []
-        self.rest: dict[str, Any] = {"fairness": Fairness(), "mode": Mode.ENFORCE, "timezone": "UTC"}
+        self.rest: dict[str, Any] = {
+            "fairness": Fairness(),
+            "mode": Mode.ENFORCE,
+            "timezone": "UTC",
+            "currency": "CNY",
+        }
         self.pool("p").queue("train")
 
     def flavor(self, name: str, **rules: Any) -> Self:
@@ -213,7 +218,6 @@ class PolicyBuilder:
     def build(self, version: int = 1) -> Policy:
         return Policy(
             version=version,
-            currency="CNY",
             defaults=Ownership(team="lab", project=None, environment="experiment", owner="ops"),
             flavors=dict(self.flavors),
             pools=dict(self.pools),
@@ -435,7 +439,8 @@ class Play:
             policy=policy.build(self._texts),
         )  # fmt: skip
         before = self.state.policy_text
-        self.unit(lambda: [Change(event="policy_applied", before=before, after=after, actor="ops")])
+        edit = Change(event="policy_applied", before=before, after=after, actor="ops")
+        self.unit(lambda: [*tariffs_ended(self.state, edit, self.now), edit])
 
     # --- one unit of work ----------------------------------------------------------------------------
 
@@ -466,8 +471,8 @@ class Play:
         self.entries.append(made)
         change, after = made.change, made.change.after
         self.log.append(f"{change.event} {getattr(after, 'id', '')}")
-        if made.segment is not None:
-            self.segments.setdefault(made.segment.allocation, []).append(made.segment)
+        for segment in made.segments:
+            self.segments.setdefault(segment.allocation, []).append(segment)
         if isinstance(after, Workload) and not after.live:
             self.ended[after.id] = after
         if isinstance(after, Allocation):

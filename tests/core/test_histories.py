@@ -25,7 +25,8 @@ def site(variant: int, names: dict[str, str] | None = None) -> PolicyBuilder:
     """Teams and users by number; `names` calls them something else. Eight variants of quota and order."""
     called = names or {}
     a, b, c = (called.get(team, team) for team in ("A", "B", "C"))
-    policy = a_policy().team("top", guaranteed=1, borrow=2 if variant & 1 else None)
+    policy = a_policy().flavor("g", price_micro_per_hour=(10 + variant // 3) * 10**6)
+    policy.team("top", guaranteed=1, borrow=2 if variant & 1 else None)
     policy.team(a, parent="top", guaranteed=2, lend=1 if variant & 2 else None)
     policy.team(b, parent="top", borrow=1 if variant & 4 else None)
     policy.team(c, guaranteed=1, weight=0 if variant & 2 else 2)
