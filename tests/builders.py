@@ -283,8 +283,9 @@ def a_workload(
 def snapshot(state: State) -> dict[str, Any]:
     """Everything that a State holds, for a comparison before and after; the records themselves never change."""
     names = ["seen", "nodes", "workloads", "allocations", "extensions", "notices", "saves", "holds"]
-    names += ["on_device", "segments"]
+    names += ["on_device"]
     kept: dict[str, Any] = {name: dict(getattr(state, name)) for name in names}
+    kept |= {"segments": dict(state.past.segments), "past_use": dict(state.past.sums)}
     return kept | {"policy": state.policy, "policy_text": state.policy_text, "last_seq": state.last_seq}
 
 

@@ -454,6 +454,6 @@ def test_use_so_long_past_that_it_weighs_nothing_is_left_out(written: Begin) -> 
     play.finish("a")
     half_life = play.state.policy.fairness.half_life_ms
     play.now = Instant(START + 41 * half_life)
-    assert play.loaded().segments == {}
+    assert play.loaded().past.segments == {}
     play.state.tidy(play.now)
     play.same()
