@@ -22,7 +22,7 @@ from hubgov.core.due import due
 from hubgov.core.entitlement import walk
 from hubgov.core.explain import explain
 from hubgov.core.lease import ExtensionVerdict, judge_extension
-from hubgov.core.metering import Entry, UsageSegment, entry
+from hubgov.core.metering import Entry, UsageSegment, entry, tariffs_ended
 from hubgov.core.model import (
     Allocation,
     AllocationId,
@@ -112,7 +112,12 @@ class PolicyBuilder:
         self.queues: dict[str, Queue] = {}
         self.windows: dict[str, Window] = {}
         self.rows: list[QuotaRow] = []
-        self.rest: dict[str, Any] = {"fairness": Fairness(), "mode": Mode.ENFORCE, "timezone": "UTC"}
+        self.rest: dict[str, Any] = {
+            "fairness": Fairness(),
+            "mode": Mode.ENFORCE,
+            "timezone": "UTC",
+            "currency": "CNY",
+        }
         self.pool("p").queue("train")
 
     def flavor(self, name: str, **rules: Any) -> Self:
@@ -213,7 +218,6 @@ class PolicyBuilder:
     def build(self, version: int = 1) -> Policy:
         return Policy(
             version=version,
-            currency="CNY",
             defaults=Ownership(team="lab", project=None, environment="experiment", owner="ops"),
             flavors=dict(self.flavors),
             pools=dict(self.pools),
@@ -279,8 +283,9 @@ def a_workload(
 def snapshot(state: State) -> dict[str, Any]:
     """Everything that a State holds, for a comparison before and after; the records themselves never change."""
     names = ["seen", "nodes", "workloads", "allocations", "extensions", "notices", "saves", "holds"]
-    names += ["on_device", "segments"]
+    names += ["on_device"]
     kept: dict[str, Any] = {name: dict(getattr(state, name)) for name in names}
+    kept |= {"segments": dict(state.past.segments), "past_use": dict(state.past.sums)}
     return kept | {"policy": state.policy, "policy_text": state.policy_text, "last_seq": state.last_seq}
 
 
@@ -435,7 +440,8 @@ class Play:
             policy=policy.build(self._texts),
         )  # fmt: skip
         before = self.state.policy_text
-        self.unit(lambda: [Change(event="policy_applied", before=before, after=after, actor="ops")])
+        edit = Change(event="policy_applied", before=before, after=after, actor="ops")
+        self.unit(lambda: [*tariffs_ended(self.state, edit, self.now), edit])
 
     # --- one unit of work ----------------------------------------------------------------------------
 
@@ -466,8 +472,8 @@ class Play:
         self.entries.append(made)
         change, after = made.change, made.change.after
         self.log.append(f"{change.event} {getattr(after, 'id', '')}")
-        if made.segment is not None:
-            self.segments.setdefault(made.segment.allocation, []).append(made.segment)
+        for segment in made.segments:
+            self.segments.setdefault(segment.allocation, []).append(segment)
         if isinstance(after, Workload) and not after.live:
             self.ended[after.id] = after
         if isinstance(after, Allocation):

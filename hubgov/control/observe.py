@@ -60,5 +60,5 @@ def drain(unit: Unit, node: str, actor: Actor, *, drained: bool, reason: str) ->
         raise NotFound(f"no node {node}", hint="hubgov devices")
     after = replace(before, drained=drained)
     event = "node_drained" if drained else "node_undrained"
-    unit.write([Change(event=event, before=before, after=after, actor=actor.name, reason=reason)])
+    unit.write([Change(event=event, before=before, after=after, actor=actor.principal, reason=reason)])
     return after

@@ -9,6 +9,7 @@ from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
 from hubgov.core.inventory import inventory
+from hubgov.core.metering import tariffs_ended
 from hubgov.core.model import Change, PolicyText
 from hubgov.core.policy import Policy, for_clock_rate
 from hubgov.core.state import State
@@ -59,11 +60,11 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
         version=current.version + 1,
         text=text,
         applied_at=unit.now,
-        applied_by=actor.name,
+        applied_by=actor.principal,
         policy=for_clock_rate(loaded.policy, unit.clock_rate),
     )
-    change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.name)
-    unit.write([change])
+    change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.principal)
+    unit.write([*tariffs_ended(unit.state, change, unit.now), change])
     return after
 
 

@@ -93,7 +93,7 @@ def ensure_server(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: f
     if draft.kind not in (None, Kind.NOTEBOOK.value):
         raise NotAllowed("the spawner starts notebooks only", hint="submit other work in your own name")
     draft = replace(draft, kind=Kind.NOTEBOOK.value)
-    found = open_ticket(unit.state, owner.name, draft.server)
+    found = open_ticket(unit.state, owner.principal, draft.server)
     if found is None:
         return submit(unit, draft, owner, by, runnable)
     allocation = unit.state.allocation_of(found)

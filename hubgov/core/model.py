@@ -229,6 +229,21 @@ class ProcessId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """What a span of an allocation costs by: price in millionths of the currency an hour, factors in millionths."""
+
+    class_: str
+    price_micro_per_hour: int
+    currency: str
+    queue_factor_micro: int
+    class_factor_micro: int
+    borrowed_factor_micro: int
+    borrowed: bool
+    until: Instant | None = None
+    """When an edit of the policy ended it; None for the one in force."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
     """Devices bound to a workload for one attempt; the only thing that carries a charge."""
 
@@ -274,6 +289,8 @@ class Allocation:
     """Started with nobody attached: released unless somebody opens it before this."""
     stop_now: bool = False
     """The stop was asked for without grace."""
+    tariffs: tuple[Tariff, ...] = ()
+    """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
 
     @property
     def charged(self) -> bool:

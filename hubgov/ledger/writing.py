@@ -68,8 +68,8 @@ class _Batch:
         else:
             table, row = _row(record)
             self._put(table, record_id(record), row)
-        if entry.segment is not None:
-            self._append(schema.segment, _segment_row(entry.segment))
+        if entry.segments:
+            self._append(schema.segment, *map(_segment_row, entry.segments))
 
     def flush(self, connection: sa.Connection) -> None:
         tables = metadata_order()

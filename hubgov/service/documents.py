@@ -15,7 +15,7 @@ from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
 from hubgov.core.entitlement import walk
 from hubgov.core.lease import extensions_left, grace_until
-from hubgov.core.metering import UsageSegment, cost_of, segment_until
+from hubgov.core.metering import UsageSegment, cost_of, segments_until
 from hubgov.core.model import (
     Allocation,
     Blocker,
@@ -89,9 +89,9 @@ class Desk:
         live = self.state.allocation_of(workload) if workload.live else None
         allocation = live or last
         decision = self._decision_on(workload, full)
-        cost = sum((cost_of(s) for s in segments), start=Fraction(0))
         if live is not None:
-            cost += cost_of(segment_until(self.state, workload, live, max(self.now, live.since)))
+            segments += segments_until(self.state, workload, live, max(self.now, live.since))
+        cost = sum((cost_of(s) for s in segments), start=Fraction(0))
         request = workload.request
         return wire.Workload(
             id=workload.id,

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from control.house import ADMINISTRATOR, POLICY, House, a_house, person
 
-from hubgov.control import policies
+from hubgov.control import policies, receipt, session
 from hubgov.errors import Conflict, Invalid, NotAllowed, PolicyMoved
+from hubgov.ledger import reading
 
 HOUR = 3_600_000
 
@@ -158,5 +159,41 @@ def test_a_live_lease_keeps_its_terms_and_the_limits_follow_the_new_policy(tmp_p
             other = await house.ask("amy", server="b")
             assert (await house.run(other)).lease.length_ms == 600_000
             house.check()
+
+    asyncio.run(story())
+
+
+def test_a_receipt_has_each_price_for_its_own_time(tmp_path: Path) -> None:
+    """Also when the service was started anew in between: the tariff that ended is on the record with its edit."""
+
+    def dearer(price: str) -> str:
+        return POLICY.replace("price_per_hour: 18.5", f"price_per_hour: {price}")
+
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            await house.run(workload)
+            await house.tick(HOUR // 4)
+            commits = house.commits
+            assert await _apply(house, dearer("37")) == 2
+            assert house.commits == commits + 1
+            [tariff] = house.allocation(workload).tariffs
+            assert (tariff.price_micro_per_hour, tariff.until) == (18_500_000, house.clock.now())
+            assert [e for e in house.journal(workload) if e == "tariff_ended"] == ["tariff_ended"]
+            house.check()
+        async with a_house(tmp_path, clock=house.clock, engine=house.engine) as again:
+            again.check()
+            await again.tick(HOUR // 4)
+            assert await _apply(again, dearer("0"), based_on=2) == 3
+            await again.tick(HOUR // 4)
+            await again.cancel(workload, now=True)
+            allocation = again.allocation(workload).id
+            await again.do(lambda unit: session.gone(unit, allocation))
+            with again.ledger.reading() as connection:
+                segments = reading.segments_of(connection, workload)
+                attempts = reading.allocations_of(connection, workload)
+            facts = receipt.facts(attempts, (), segments)
+            assert facts.cost_micro == (18_500_000 + 37_000_000) // 4
+            assert facts.milli_gpu_ms == 3 * HOUR // 4 * 1000
 
     asyncio.run(story())

@@ -386,3 +386,5 @@ def test_a_save_of_somebody_else_cannot_be_overwritten(service: ServiceUnderTest
     mismatch = service.call("amy-server", "PUT", f"/workloads/{session['id']}/saves/x", forged)
     refused(mismatch, 400, "invalid")
     end(service, other["id"])
+    receipt = service.call("bo", "GET", f"/workloads/{other['id']}/receipt").json()
+    assert receipt["saved_by_lab"] is None, "nobody's word counts for a save but its own session's"

@@ -23,7 +23,7 @@ from hubgov.service.documents import server_url
 DAILY = {
     "workload_submitted", "workload_admitted", "workload_moved", "allocation_reserved", "server_claimed",
     "processes_known", "documents_saved", "save_requested", "save_answered", "warning_issued",
-    "extension_counted", "node_seen",
+    "extension_counted", "node_seen", "tariff_ended",
 }  # fmt: skip
 """Events of the daily run, which the audit leaves out."""
 
