@@ -19,7 +19,7 @@ from traitlets.config import LoggingConfigurable
 
 from hubgov import errors, processes
 from hubgov.wire import Launch, ProcessRef, Workload
-from hubgov_spawner import options, options_form, page_texts, progress, receipts, refusals
+from hubgov_spawner import choices, options, options_form, page_texts, progress, receipts, refusals
 from hubgov_spawner.client import Client, ServiceError
 from hubgov_spawner.reports import Held, Reporter
 from hubgov_spawner.waiting import AWAY_SECONDS, Applicant
@@ -132,7 +132,13 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         if error.reason in ("policy", "invalid", "over"):
             # What was refused isn't what the next start without options of its own should ask for.
             self.orm_spawner.user_options = {}
-        return refusals.shown(error)
+        error = refusals.shown(error)
+        if error.reason == "queue":
+            choices.forget(self.user.name, self.name)
+        else:
+            told = error.reason in ("policy", "invalid")  # the rest passes, and is no matter of what was chosen
+            choices.refuse(self.user.name, self.name, error.jupyterhub_html_message if told else "", self._lang)
+        return error
 
     async def _governed_start(self, began: float) -> str:
         client = self.hubgov_client(self._lang)
@@ -141,6 +147,7 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         room = max(self.start_timeout - min(START_SECONDS, self.start_timeout / 2), 0.0)
         workload = await self._applicant(client).granted(wanted, began + min(self.attach_seconds, room))
         self._show(workload)
+        choices.forget(self.user.name, self.name)
         if "resumes" in wanted:  # once: the next start of this server resumes nothing
             rest = {key: value for key, value in wanted.items() if key != "resumes"}
             self.orm_spawner.user_options = rest
