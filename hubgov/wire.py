@@ -246,6 +246,8 @@ class Decision:
     evaluated_at: str = ""
     policy_version: int = 0
     next_steps: tuple[str, ...] = ()
+    simulated: bool = False
+    """Whether the devices that it is about are made up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +282,7 @@ class Quota:
     available: int | float
     window: str | None
     next_change: str | None
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     ),
     "quota_borrowed": (" ({borrowed} borrowed)", "（借用 {borrowed}）"),
     "no_limit": ("no limit", "不限"),
+    "simulated": ("SIMULATED", "模拟"),
+    "simulated_why": ("SIMULATED: no card is behind these numbers.", "模拟：以下数据并非真实显卡。"),
     "yes": ("yes", "是"),
     "no": ("no", "否"),
     "next": ("next: {steps}", "可选：{steps}"),

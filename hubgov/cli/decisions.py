@@ -32,6 +32,8 @@ def show(screen: Screen, decision: wire.Decision, document: Any) -> None:
 
 def _lines(screen: Screen, decision: wire.Decision) -> list[str]:
     lines = []
+    if decision.simulated:
+        lines.append(screen.text("simulated_why"))
     if decision.position is not None:
         lines.append(screen.text("place", position=decision.position))
     if decision.latest_start is not None:

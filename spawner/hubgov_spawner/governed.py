@@ -66,6 +66,8 @@ class GovernedMixin(_Base):  # type: ignore[misc]
     """What the server runs on; also in the hub's database."""
     ticket: Workload | None = None
     """The workload as the service told it last, while a spawn is on."""
+    hubgov_simulated = False
+    """Whether the devices of the server, or those that it waits for, are made up; for the hub's pages."""
 
     _launch: Launch | None = None
     _ready_told = False
@@ -268,6 +270,7 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         if self.held is not None:
             held = self.held
             state["hubgov"] = [held.workload, held.attempt, held.allocation, self._ready_told]
+            state["hubgov_simulated"] = self.hubgov_simulated
         return state
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -276,12 +279,13 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         if state.get("hubgov"):
             workload, attempt, allocation, self._ready_told = state["hubgov"]
             self.held = Held(workload=workload, attempt=attempt, allocation=allocation)
+            self.hubgov_simulated = bool(state.get("hubgov_simulated"))
 
     def clear_state(self) -> None:
         """Forget the session that ended."""
         super().clear_state()
         self.held = self.ticket = self._launch = None
-        self._ready_told = self._end_told = False
+        self._ready_told = self._end_told = self.hubgov_simulated = False
 
     async def get_url(self) -> str:
         """Where the server is. The hub asks after a restart: a start that it didn't see the end of is told now."""
@@ -354,7 +358,7 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         return Reporter(client=self.hubgov_client("en"), log=self.log)
 
     def _show(self, ticket: Workload) -> None:
-        self.ticket = ticket
+        self.ticket, self.hubgov_simulated = ticket, ticket.simulated
         self._notify()
 
     def _set_zone(self, zone: str) -> None:

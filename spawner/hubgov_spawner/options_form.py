@@ -29,9 +29,6 @@ _STYLE = """
 .hubgov-card:has(input:checked) { border-color: var(--bs-primary); box-shadow: inset 3px 0 0 var(--bs-primary); }
 .hubgov-card small { display: block; color: var(--bs-secondary-color); margin-left: 1.4rem; }
 .hubgov-card.off { opacity: .75; }
-.hubgov-simulated {
-  background: repeating-linear-gradient(45deg, transparent 0 8px, rgba(128, 128, 128, .25) 8px 16px);
-  border: 1px dashed currentColor; border-radius: .25rem; padding: .1rem .5rem; }
 .hubgov-times label { margin-right: 1rem; }
 .hubgov-times input[type=text] { width: 5rem; display: inline-block; }
 """

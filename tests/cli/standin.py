@@ -194,7 +194,7 @@ def decision(**changes: Any) -> dict[str, Any]:
         ],
         "evaluated_at": NOW, "policy_version": 3, "position": None, "latest_start": None,
         "cost": {"amount": "37.000000", "currency": "CNY"},
-        "next_steps": ["Ask for a shorter extension", "Save your work before the end"],
+        "next_steps": ["Ask for a shorter extension", "Save your work before the end"], "simulated": True,
         **changes,
     }  # fmt: skip
 
@@ -225,7 +225,7 @@ def quota(**changes: Any) -> dict[str, Any]:
     return {
         "team": "vision", "project": None, "pool": "dev", "flavor": "l40s-48g", "guaranteed": 4, "borrow": None,
         "lend": 2, "used": 1, "borrowed": 0, "lent": 0, "available": 3, "window": None,
-        "next_change": None, **changes,
+        "next_change": None, "simulated": True, **changes,
     }  # fmt: skip
 
 
