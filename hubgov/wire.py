@@ -201,6 +201,9 @@ class Holder:
     workload: str
     owner: str
     until: str | None
+    """When it is free at the latest, grace and stop included, if nobody extends."""
+    ends_at: str | None = None
+    """The end of its lease, as its owner sees it, while it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

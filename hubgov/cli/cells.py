@@ -42,9 +42,14 @@ def span(seconds: int | None) -> str:
     return wire.format_span((seconds - seconds % 60 if seconds >= _EXACT_BELOW_SECONDS else seconds) * 1000)
 
 
-def until(at: str | None, now: str, lang: str) -> str:
-    """Wall clock first, what is left second: `18:30 · 1h42m left`."""
-    return NONE if at is None else text("until", lang, at=clock(at, now), left=left(at, now))
+def until(at: str | None, now: str, lang: str, grace: str | None = None) -> str:
+    """Wall clock first, what is left second: `18:30, grace to 18:35 · 1h42m left`."""
+    if at is None:
+        return NONE
+    facts = {"at": clock(at, now), "left": left(at, now)}
+    if grace is None:
+        return text("until", lang, **facts)
+    return text("until_with_grace", lang, grace=clock(grace, now), **facts)
 
 
 def money(amount: wire.Money | None) -> str:

@@ -164,7 +164,7 @@ def facts(w: wire.Workload, lang: str) -> list[tuple[str, str | Cell]]:
         ("waited", cells.span(w.wait_seconds)),
         ("submitted", cells.clock(w.submitted_at, w.now)),
         ("started", cells.clock(w.started_at, w.now)),
-        ("stops_at", cells.until(w.expires_at, w.now, lang) if w.ended_at is None else NONE),
+        ("stops_at", cells.until(w.expires_at, w.now, lang, w.grace_until) if w.ended_at is None else NONE),
         ("extensions_left", cells.plain(w.extensions_left)),
         ("ended", cells.clock(w.ended_at, w.now)),
         ("end_reason", word(END_REASONS, w.end_reason, lang) if w.end_reason else NONE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hubgov.core.ending import first_free, holders
 from hubgov.core.model import Allocation, Blocker, HeldBy, Workload
 from hubgov.core.policy import Caps
 from hubgov.core.state import State
@@ -68,7 +69,7 @@ def blocking(state: State, workload: Workload, milli: int) -> tuple[Blocker, ...
                 continue
             have = limit - sum(_uses(a, metric) for a in mine)
             if need > have:
-                found.append(_blocker(scope, metric, need, have, limit, tuple(_holders(state, mine))))
+                found.append(_blocker(scope, metric, need, have, limit, holders(state, mine)))
     return tuple(found)
 
 
@@ -93,17 +94,6 @@ def _same(scope: Scope, other: Workload, workload: Workload) -> bool:
     return scope.of == "total" or other.project == workload.project
 
 
-def _holders(state: State, allocations: list[Allocation]) -> Iterator[HeldBy]:
-    for allocation in sorted(allocations, key=lambda a: (a.lease.expires_at or 1 << 62, a.id)):
-        workload = state.workload_of(allocation)
-        yield HeldBy(
-            workload=workload.id,
-            owner=workload.owner,
-            team=workload.team,
-            until=allocation.lease.expires_at,
-        )
-
-
 def _blocker(scope: Scope, unit: str, need: int, have: int, limit: int, held_by: tuple[HeldBy, ...]) -> Blocker:
     return Blocker(
         code="over_own_limit",
@@ -113,5 +103,5 @@ def _blocker(scope: Scope, unit: str, need: int, have: int, limit: int, held_by:
         unit=unit,
         scope=scope.name,
         held_by=held_by,
-        frees_at=min((h.until for h in held_by if h.until is not None), default=None),
+        frees_at=first_free(held_by),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hubgov.clock import Instant
+from hubgov.core.ending import start_overdue_at
 from hubgov.core.lease import due_notice, next_warning, notice_id
 from hubgov.core.model import Allocation, Change, ExtensionState, Workload
 from hubgov.core.policy import Mode
@@ -49,14 +50,6 @@ def stop_overdue_at(state: State, allocation: Allocation) -> Instant:
     """When a stop that isn't confirmed fences the device: `stop_timeout` after the kill."""
     kill = allocation.since + (0 if allocation.stop_now else state.policy.reclaim.term_ms)
     return Instant(kill + state.policy.reclaim.stop_timeout_ms)
-
-
-def start_overdue_at(state: State, allocation: Allocation) -> Instant:
-    """The start deadline of an attempt: its own, else its queue's, from the moment of reservation."""
-    workload = state.workload_of(allocation)
-    own = workload.request.start_deadline_ms
-    limit = own if own is not None else state.policy.queues[workload.queue].start_deadline_ms
-    return Instant(allocation.reserved_at + limit)
 
 
 def _deadlines(state: State, allocation: Allocation, now: Instant) -> Iterator[Instant]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
-from hubgov.core.due import start_overdue_at
+from hubgov.core.ending import first_free, free_by, holders
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.inventory import capacity
 from hubgov.core.lease import granted_lease
-from hubgov.core.model import Allocation, Blocker, Change, Decision, HeldBy, Outcome, Workload
+from hubgov.core.model import Allocation, Blocker, Change, Decision, Outcome, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
-from hubgov.core.policy import Mode
 from hubgov.core.ranking import Ranking, Standing
 from hubgov.core.screening import must_be_entitled, never, never_on, refusal
 from hubgov.core.state import State, nodes_of
@@ -150,7 +149,7 @@ def _node_blockers(state: State, workload: Workload, offer: Offer, fit: Fit) -> 
     request = workload.request
     for name in dict.fromkeys((fit.node, *(share.node for share in fit.devices))):
         node, (cpus, ram) = state.nodes[name], state.used_on_node(name)
-        held_by = _holders(state, (a for a in state.allocations.values() if name in nodes_of(a)))
+        held_by = holders(state, (a for a in state.allocations.values() if name in nodes_of(a)))
         for unit, need, size, used in (
             ("cpus", request.cpus, node.cpus, cpus),
             ("mib", request.ram_mib, node.ram_mib, ram),
@@ -159,7 +158,7 @@ def _node_blockers(state: State, workload: Workload, offer: Offer, fit: Fit) -> 
                 yield Blocker(
                     code="waiting_devices", need=need, have=size - used, limit=size, unit=unit,
                     scope=f"node {name}", node=name, pool=offer.pool, flavor=offer.flavor,
-                    held_by=held_by, frees_at=_first_until(held_by),
+                    held_by=held_by, frees_at=first_free(held_by),
                 )  # fmt: skip
 
 
@@ -186,7 +185,7 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
         ]  # fmt: skip
     charged = [a for a in state.allocations.values() if a.charged and a.charge_key == offer.key]
     under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
-    held_by = _holders(state, under)
+    held_by = holders(state, under)
     return [
         Blocker(
             code="waiting_quota",
@@ -197,7 +196,7 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
             pool=offer.pool,
             flavor=offer.flavor,
             held_by=held_by,
-            frees_at=_first_until(held_by),
+            frees_at=first_free(held_by),
         )
     ]
 
@@ -225,7 +224,7 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
         if offer.flavor is not None and (device.pool, device.flavor) == (offer.pool, offer.flavor)
     }
     holding = {a for key in keys for a in state.on_device.get(key, ())}
-    held_by = _holders(state, (state.allocations[a] for a in holding))
+    held_by = holders(state, (state.allocations[a] for a in holding))
     return Blocker(
         code="waiting_devices" if together else "waiting_topology",
         need=need,
@@ -236,49 +235,8 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
         pool=offer.pool,
         flavor=offer.flavor,
         held_by=held_by,
-        frees_at=_first_until(held_by),
+        frees_at=first_free(held_by),
     )
-
-
-def _holders(state: State, allocations: Iterable[Allocation]) -> tuple[HeldBy, ...]:
-    found = [
-        HeldBy(workload=w.id, owner=w.owner, team=w.team, until=free_by(state, a))
-        for a in allocations
-        if (w := state.workload_of(a))
-    ]
-    return tuple(sorted(found, key=lambda h: (h.until if h.until is not None else 1 << 62, h.workload)))
-
-
-def _first_until(held_by: tuple[HeldBy, ...]) -> Instant | None:
-    return min((h.until for h in held_by if h.until is not None), default=None)
-
-
-def free_by(state: State, allocation: Allocation) -> Instant | None:
-    """When an allocation's devices are free at the latest, if nobody extends it; None for an endless lease.
-
-    The lease's end, its grace, and the time a stop may take.
-    """
-    queue = state.policy.queues[state.workload_of(allocation).queue]
-    lease = allocation.lease
-    ending = allocation.state in (AllocationState.STOPPING, AllocationState.RELEASING)
-    if state.policy.mode is Mode.OBSERVE and not ending:
-        return None  # nothing that runs is stopped
-    match allocation.state:
-        case AllocationState.RESERVED | AllocationState.STARTING:
-            if lease.length_ms is None:
-                return None
-            end = start_overdue_at(state, allocation) + lease.length_ms + queue.grace_ms
-        case AllocationState.RUNNING | AllocationState.SUSPECT:
-            if lease.expires_at is None:
-                return None
-            end = lease.expires_at + queue.grace_ms
-        case AllocationState.EXPIRING | AllocationState.PREEMPTING:
-            end = allocation.stop_at if allocation.stop_at is not None else allocation.since + queue.grace_ms
-        case AllocationState.STOPPING | AllocationState.RELEASING:
-            end = allocation.since
-        case _:
-            return None
-    return Instant(end + state.policy.reclaim.term_ms)
 
 
 def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, Instant | None]:

@@ -302,9 +302,10 @@ class Desk:
 
     def _holder(self, holder: HeldBy) -> wire.Holder:
         """Other teams' work is counted, not named."""
+        times = {"until": _time(holder.until), "ends_at": _time(holder.ends_at)}
         if self.reader.sees(holder) or self.actor.is_user(holder.owner):
-            return wire.Holder(workload=holder.workload, owner=holder.owner, until=_time(holder.until))
-        return wire.Holder(workload="-", owner=f"team {holder.team}", until=_time(holder.until))
+            return wire.Holder(workload=holder.workload, owner=holder.owner, **times)
+        return wire.Holder(workload="-", owner=f"team {holder.team}", **times)
 
     def extension(self, request: ExtensionRequest, decision: Decision | None = None) -> wire.Extension:
         """The document of a request for more time, with the Decision it got when that is at hand."""

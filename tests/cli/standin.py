@@ -155,7 +155,7 @@ def workload(**changes: Any) -> dict[str, Any]:
         "devices": [{"node": "box", "index": 0, "uuid": "SIM-1", "slice": None, "simulated": True}],
         "simulated": True, "headline": "Running.", "submitted_at": "2026-03-02T06:00:00.000Z",
         "started_at": "2026-03-02T06:01:00.000Z", "expires_at": "2026-03-02T09:42:30.000Z",
-        "lease_seconds": 14400, "lease_version": 1, "extensions_left": 2,
+        "grace_until": "2026-03-02T09:47:30.000Z", "lease_seconds": 14400, "lease_version": 1, "extensions_left": 2,
         "cost": {"amount": "41.254000", "currency": "CNY"}, "added_later": "kept",
         **changes,
     }  # fmt: skip
@@ -189,8 +189,9 @@ def decision(**changes: Any) -> dict[str, Any]:
         "blockers": [
             {"code": "max_total", "need": 7200, "have": 3600, "limit": 86400, "unit": "seconds",
              "scope": "experiment", "node": None, "pool": "dev", "flavor": None,
-             "frees_at": "2026-03-02T10:30:00.000Z",
-             "held_by": [{"workload": "nb-7", "owner": "ann", "until": "2026-03-02T10:30:00.000Z"}]}
+             "frees_at": "2026-03-02T10:36:00.000Z",
+             "held_by": [{"workload": "nb-7", "owner": "ann", "until": "2026-03-02T10:36:00.000Z",
+                          "ends_at": "2026-03-02T10:30:00.000Z"}]}
         ],
         "evaluated_at": NOW, "policy_version": 3, "position": None, "latest_start": None,
         "cost": {"amount": "37.000000", "currency": "CNY"},

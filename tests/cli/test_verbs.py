@@ -42,14 +42,14 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
         "OWNER\tSTOPS-AT\tID", "ann\t17:42\tnb-7", "ann\t—\tnb-8",
     ]),
     "show": (["show", "nb-7"], [
-        "ID\tnb-7", "STATE\trunning", "DEVICE\tbox/0 SIMULATED", "STOPS-AT\t17:42 · 1h42m left",
+        "ID\tnb-7", "STATE\trunning", "DEVICE\tbox/0 SIMULATED", "STOPS-AT\t17:42, grace to 17:47 · 1h42m left",
         "EXTENSIONS-LEFT\t2",
     ]),
     "why": (["why", "nb-8"], [
         "OUTCOME\tCODE\tHEADLINE",
         "waiting\tover_own_limit\tAt most 2 GPUs per user.",
         "CODE\tNEED\tHAVE\tLIMIT\tUNIT\tWHERE\tHELD-BY\tFREES-AT",
-        "max_total\t2h\t1h\t1d\ttime\texperiment dev\tann nb-7\t18:30",
+        "max_total\t2h\t1h\t1d\ttime\texperiment dev\tann nb-7 (end 18:30)\t18:36",
         "SIMULATED: no card is behind these numbers.",
         "next: Ask for a shorter extension · Save your work before the end",
     ]),
@@ -90,9 +90,9 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
 CHINESE: dict[str, tuple[list[str], list[str]]] = {
     "list": (["list"], ["nb-7\t运行中", "nb-8\t排队中"]),
     "quota": (["quota"], ["vision\t—\tdev 模拟\tl40s-48g"]),
-    "why": (["why", "nb-8"], ["模拟：以下数据并非真实显卡。"]),
+    "why": (["why", "nb-8"], ["模拟：以下数据并非真实显卡。", "ann nb-7（18:30 到期）\t18:36"]),
     "devices": (["devices"], ["模拟\tdev\tl40s-48g\t占用"]),
-    "show": (["show", "nb-7"], ["17:42 · 剩余 1h42m"]),
+    "show": (["show", "nb-7"], ["17:42，宽限至 17:47 · 剩余 1h42m"]),
     "drain": (["drain", "gpu-a"], ["gpu-a 不再启动新任务，运行中的继续。"]),
     "plan": (["plan", "--queue", "experiment", "--gpus", "1"], ["可启动\tfits_now", "预计费用：¥37.00"]),
 }
