@@ -219,7 +219,11 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "pending": ("waiting requests", "个排队请求"),
     "times": ("times", "次"),
     "nodes": ("nodes", "个节点"),
-    "frees": (" The first frees {at} ({who}).", " 最早于 {at} 释放（{who}）。"),
+    "frees": (" The first is free at the latest {at} ({who}).", "最早一个最迟 {at} 释放（{who}）。"),
+    "frees_after_end": (
+        " The first is free at the latest {at} ({who}: end {end} + grace + stop).",
+        "最早一个最迟 {at} 释放（{who}：{end} 到期 + 宽限 + 停止）。",
+    ),
     "yours": ("your {id}", "你的 {id}"),
     "team_mate": ("{owner}'s {id}", "{owner} 的 {id}"),
     "other_team": ("another team", "其他团队"),

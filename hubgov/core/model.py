@@ -436,6 +436,9 @@ class HeldBy:
     owner: str
     team: str
     until: Instant | None
+    """When it is free at the latest, grace and stop included, if nobody extends."""
+    ends_at: Instant | None = None
+    """The end of its lease, as its owner sees it, while it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

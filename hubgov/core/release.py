@@ -50,7 +50,13 @@ def released(allocation: Allocation, at: Instant) -> Change:
 def holders(state: State, allocations: Iterable[Allocation]) -> tuple[HeldBy, ...]:
     """Who holds, each with the time at which it is free at the latest; the soonest first."""
     found = [
-        HeldBy(workload=w.id, owner=w.owner, team=w.team, until=free_by(state, a))
+        HeldBy(
+            workload=w.id,
+            owner=w.owner,
+            team=w.team,
+            until=free_by(state, a),
+            ends_at=a.lease.expires_at if a.state is AllocationState.RUNNING else None,
+        )
         for a in allocations
         if (w := state.workload_of(a))
     ]

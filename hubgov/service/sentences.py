@@ -87,7 +87,10 @@ class Reader:
         }
         who = next((h for h in blocker.held_by if h.until is not None and h.until == blocker.frees_at), None)
         if who is not None:
-            facts["frees"] = texts.word(texts.WORDS, "frees", self.lang, at=facts["at"], who=self.who(who))
+            sentence, known = "frees", {"at": facts["at"], "who": self.who(who)}
+            if who.ends_at is not None:
+                sentence, known["end"] = "frees_after_end", self.clock(who.ends_at)
+            facts["frees"] = texts.word(texts.WORDS, sentence, self.lang, **known)
         return facts
 
     def scope(self, scope: str) -> str:

@@ -75,7 +75,7 @@ def _profile(
         "memory_mib": profile.memory_mib,
         "cpus": profile.cpus,
         "ram_mib": profile.ram_mib,
-        "decision": desk.decision(decision),
+        "decision": desk.decision(decision, simulated=profile.gpus_milli > 0 and desk.simulated_in(profile.queue)),
         "free": free,
         "total": total,
         "price_per_hour": desk.money(min(prices)) if prices else None,

@@ -151,10 +151,11 @@ class Plan(WorkloadReader):
         if body.user is not None:
             session.check_spawner(self.actor)
             owner = Actor(name=body.user, groups=frozenset(body.groups))
-        decision = submit.plan(
-            self.governor.state, body.draft(), owner, self.services.clock.now(), self.services.runnable
-        )
-        self.reply(self.desk(owner).decision(decision))
+        draft = body.draft()
+        decision = submit.plan(self.governor.state, draft, owner, self.services.clock.now(), self.services.runnable)
+        desk = self.desk(owner)
+        simulated = any(draft.milli_gpus) and desk.simulated_in(draft.queue)
+        self.reply(desk.decision(decision, simulated=simulated))
 
 
 class OneWorkload(WorkloadReader):
