@@ -12,7 +12,7 @@ from control.house import POLICY, SPAWNER, House, a_house, person
 
 from hubgov.control import observe, policies, session, steer, submit
 from hubgov.control.actor import ADMIN, APPROVE, Actor
-from hubgov.core.model import ProcessId
+from hubgov.core.model import ProcessId, Request
 from hubgov.core.policy import Kind
 from hubgov.core.transitions import SERVICE
 from hubgov.ledger import reading
@@ -46,7 +46,7 @@ async def hold(house: House) -> Actor:
 
 
 async def submit_job(house: House) -> Actor:
-    draft = submit.Draft(queue="experiment", milli_gpus=(1000,), kind="training", project="seg")
+    draft = submit.Draft(queue="experiment", request=Request(milli_gpus=(1000,)), kind="training", project="seg")
     await house.do(lambda unit: submit.submit(unit, draft, TWIN, TWIN, JOBS))
     return TWIN
 
@@ -67,7 +67,7 @@ async def extend(house: House) -> Actor:
 
 
 async def ensure_server(house: House) -> Actor:
-    draft = submit.Draft(queue="experiment", milli_gpus=(1000,))
+    draft = submit.Draft(queue="experiment", request=Request(milli_gpus=(1000,)))
     await house.do(lambda unit: submit.ensure_server(unit, draft, person("amy"), SPAWNER, NOTEBOOKS))
     return SPAWNER
 
