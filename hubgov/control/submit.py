@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
@@ -28,39 +28,21 @@ PREFIX = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A request as its author wrote it, checked for form only: names aren't looked up yet."""
+    """What its author asks for, checked for form only: names aren't looked up yet."""
 
     queue: str
-    milli_gpus: tuple[int, ...]
+    request: Request
     kind: str | None = None
     name: str | None = None
     project: str | None = None
     team: str | None = None
-    flavors: tuple[str, ...] = ()
-    memory_mib: int | None = None
-    cpus: int | None = None
-    ram_mib: int | None = None
-    need: Mapping[str, str] = field(default_factory=dict)
-    nodes: int = 1
     priority: int | None = None
-    lease_ms: int | None = None
-    preemptible: bool = True
-    override: str | None = None
-    retry_max: int | None = None
-    start_deadline_ms: int | None = None
-    after: tuple[str, ...] = ()
-    model: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    server: str = ""
-    profile: str | None = None
-    resumes: str | None = None
-    resume_documents: tuple[str, ...] = ()
 
 
 def with_documents(draft: Draft, saves: Sequence[SaveRecord]) -> Draft:
     """The draft with the documents that a session had saved last, to be opened again."""
     paths = [d.path for save in saves[-1:] for d in save.documents if d.outcome == "saved"]
-    return replace(draft, resume_documents=tuple(dict.fromkeys(paths)))
+    return replace(draft, request=replace(draft.request, resume_documents=tuple(dict.fromkeys(paths))))
 
 
 class Refused(Refusal):
@@ -93,7 +75,7 @@ def ensure_server(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: f
     if draft.kind not in (None, Kind.NOTEBOOK.value):
         raise NotAllowed("the spawner starts notebooks only", hint="submit other work in your own name")
     draft = replace(draft, kind=Kind.NOTEBOOK.value)
-    found = open_ticket(unit.state, owner.principal, draft.server)
+    found = open_ticket(unit.state, owner.principal, draft.request.server)
     if found is None:
         return submit(unit, draft, owner, by, runnable)
     allocation = unit.state.allocation_of(found)
@@ -184,7 +166,7 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
             details={"kind": kind.value, "runs": sorted(k.value for k in runnable)},
             hint="kinds that run here: " + ", ".join(sorted(k.value for k in runnable)),
         )
-    for flavor in draft.flavors:
+    for flavor in draft.request.flavors:
         if flavor not in policy.flavors:
             raise _unknown("unknown_flavor", flavor, sorted(policy.flavors), now, policy)
     project = policy.projects[_project(draft, owner, now, policy)]
@@ -196,7 +178,7 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
     return Workload(
         id=WorkloadId(f"{PREFIX[kind]}-{seq}"),
         seq=seq,
-        name=draft.name or draft.server or f"{kind.value}-{seq}",
+        name=draft.name or draft.request.server or f"{kind.value}-{seq}",
         kind=kind,
         owner=owner.principal,
         team=project.team,
@@ -204,34 +186,10 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
         environment=project.environment,
         queue=queue.name,
         priority=priority,
-        request=_request(draft),
+        request=replace(draft.request, milli_gpus=tuple(sorted(set(draft.request.milli_gpus)))),
         submitted_at=now,
         eligible_since=now,
         pending_since=now,
-    )
-
-
-def _request(draft: Draft) -> Request:
-    return Request(
-        milli_gpus=tuple(sorted(set(draft.milli_gpus))),
-        flavors=draft.flavors,
-        memory_mib=draft.memory_mib,
-        cpus=draft.cpus,
-        ram_mib=draft.ram_mib,
-        need=draft.need,
-        nodes=draft.nodes,
-        lease_ms=draft.lease_ms,
-        preemptible=draft.preemptible,
-        override=draft.override,
-        retry_max=draft.retry_max,
-        start_deadline_ms=draft.start_deadline_ms,
-        after=tuple(WorkloadId(other) for other in draft.after),
-        model=draft.model,
-        labels=draft.labels,
-        server=draft.server,
-        profile=draft.profile,
-        resumes=WorkloadId(draft.resumes) if draft.resumes else None,
-        resume_documents=draft.resume_documents,
     )
 
 

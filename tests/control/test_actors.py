@@ -12,7 +12,7 @@ from control.house import POLICY, SPAWNER, House, a_house, person
 
 from hubgov.control import observe, policies, session, steer, submit
 from hubgov.control.actor import ADMIN, APPROVE, Actor
-from hubgov.core.model import ProcessId, SaveRecord
+from hubgov.core.model import ProcessId, Request
 from hubgov.core.policy import Kind
 from hubgov.core.transitions import SERVICE
 from hubgov.ledger import reading
@@ -46,7 +46,7 @@ async def hold(house: House) -> Actor:
 
 
 async def submit_job(house: House) -> Actor:
-    draft = submit.Draft(queue="experiment", milli_gpus=(1000,), kind="training", project="seg")
+    draft = submit.Draft(queue="experiment", request=Request(milli_gpus=(1000,)), kind="training", project="seg")
     await house.do(lambda unit: submit.submit(unit, draft, TWIN, TWIN, JOBS))
     return TWIN
 
@@ -67,7 +67,7 @@ async def extend(house: House) -> Actor:
 
 
 async def ensure_server(house: House) -> Actor:
-    draft = submit.Draft(queue="experiment", milli_gpus=(1000,))
+    draft = submit.Draft(queue="experiment", request=Request(milli_gpus=(1000,)))
     await house.do(lambda unit: submit.ensure_server(unit, draft, person("amy"), SPAWNER, NOTEBOOKS))
     return SPAWNER
 
@@ -102,6 +102,14 @@ async def ended(house: House) -> Actor:
     return person("amy")
 
 
+async def stopping(house: House) -> Actor:
+    """The hub was told to stop it: its owner's word."""
+    workload = await house.ask("amy")
+    await house.run(workload)
+    await house.do(lambda unit: session.stopping(unit, workload, 1, SPAWNER, now=False))
+    return person("amy")
+
+
 async def claim(house: House) -> Actor:
     workload = await house.ask("amy")
     grant = house.allocation(workload).id
@@ -114,12 +122,7 @@ async def saved(house: House) -> Actor:
     workload = await house.ask("amy")
     await house.run(workload)
     await house.tick(HOUR_MS)
-    asked = house.allocation(workload)
-    record = SaveRecord(
-        id=str(asked.save), allocation=asked.id, workload=asked.workload, at=house.clock.now(), asked_lab=True,
-        documents=(), kernels=(), terminals=0, error="",
-    )  # fmt: skip
-    await house.do(lambda unit: session.saved(unit, workload, person("amy"), record))
+    await house.saves(workload)
     return person("amy")
 
 
@@ -132,6 +135,7 @@ CASES: dict[Callable[..., object], Callable[[House], Awaitable[Actor]]] = {
     session.processes: processes,
     session.ready: ready,
     session.saved: saved,
+    session.stopping: stopping,
     steer.cancel: cancel,
     steer.extend: extend,
     steer.hold: hold,

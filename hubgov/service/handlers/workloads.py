@@ -133,13 +133,14 @@ class Workloads(WorkloadReader):
 
     def resumed(self, draft: submit.Draft, owner: Actor) -> submit.Draft:
         """The draft with the documents of the session that it resumes: its owner's, and nobody else's."""
-        if draft.resumes is None:
+        resumes = draft.request.resumes
+        if resumes is None:
             return draft
         with self.governor.ledger.reading() as connection:
-            earlier = reading.find_workload(connection, draft.resumes)
-            saves = reading.saves_of(connection, draft.resumes)
+            earlier = reading.find_workload(connection, resumes)
+            saves = reading.saves_of(connection, resumes)
         if earlier is None or earlier.owner != owner.name:
-            raise NotFound(f"no session {draft.resumes} to resume", hint="start a new one")
+            raise NotFound(f"no session {resumes} to resume", hint="start a new one")
         return submit.with_documents(draft, saves)
 
 
