@@ -155,7 +155,7 @@ class Plan(WorkloadReader):
         draft = body.draft()
         decision = submit.plan(self.governor.state, draft, owner, self.services.clock.now(), self.services.runnable)
         desk = self.desk(owner)
-        simulated = any(draft.milli_gpus) and desk.simulated_in(draft.queue)
+        simulated = any(draft.request.milli_gpus) and desk.simulated_in(draft.queue)
         self.reply(desk.decision(decision, simulated=simulated))
 
 
