@@ -183,16 +183,12 @@ class Service:
         await self.governor.do(lambda unit: observe.node_seen(unit, reading, socket.gethostname(), cpus, ram_mib))
 
     async def _renew(self) -> None:
-        """Prolong the lead; who can't is no leader any more."""
+        """Prolong the lead; who was passed over is no leader any more."""
         try:
-            self.ledger.renew()
+            self.governor.renew()
         except StaleLeader as error:
             self._log.error("event=lead_lost error=%s", error.message)
             self.stopping.set()
-        except Unavailable as error:
-            # A full disk or a locked database: nothing can be written, and no other writes meanwhile either (the
-            # file lock is ours; a PostgreSQL row that moved on fences every commit). What is read is still right.
-            self._log.warning("event=renew_failed error=%s", error.message)
 
     def _read_policy(self, text: str, version: int) -> Policy:
         return for_clock_rate(read_policy(text, version), self.clock.rate)

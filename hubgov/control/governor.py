@@ -27,6 +27,8 @@ from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger, Remembered
 
 T = TypeVar("T")
+FAILED = "the service failed to decide; see its log"
+"""What is told of a failure that is not the ledger's; the rest is for the log."""
 LINGER_SECONDS = 0.002
 """How long the writer waits for company after the first intent: what comes meanwhile shares its commit."""
 
@@ -69,7 +71,9 @@ class Governor:
         self.committed = asyncio.Event()
         """Set after every commit; the reconciler clears it and looks."""
         self.trouble: str | None = None
-        """Why the last commit failed, until one succeeds: what is due waits for it."""
+        """What keeps this process from writing, in a sentence for everybody; None once it can again."""
+        self._unit_failed = False
+        """Whether the last unit was lost: what is due waits for the next."""
         self.fallen: asyncio.Future[str] | None = None
         """Done with the reason once this process must no longer write."""
 
@@ -160,10 +164,28 @@ class Governor:
         except Exception as error:  # noqa: BLE001  nothing was written: everybody waiting must hear it
             if self.trouble is None:
                 self._log.exception("event=commit_failed")
-            self.trouble = str(error)
-            self._abort(unit, results, Unavailable(f"nothing was changed: {error}", hint="try again"))
+            self.trouble = error.message if isinstance(error, Unavailable) else FAILED
+            self._unit_failed = True
+            self._abort(unit, results, Unavailable(f"nothing was changed: {self.trouble}", hint="try again"))
         else:
+            self._unit_failed = False
             self._done(unit, results)
+
+    def renew(self) -> None:
+        """Prolong the lead, and see by that whether the ledger can be written: it sets and clears `trouble`.
+
+        StaleLeader when another leads. A failed write is no loss of the lead: nobody else writes meanwhile either
+        (the file lock is ours; a PostgreSQL row that moved on fences every commit), and what is read is right.
+        """
+        try:
+            self.ledger.renew()
+        except Unavailable as error:
+            if self.trouble is None:
+                self._log.exception("event=renew_failed")
+            self.trouble = error.message
+        else:
+            if not self._unit_failed:
+                self.trouble = None
 
     def _run_intent(self, unit: Unit, waiting: _Waiting[Any], answers: list[Remembered]) -> Any:
         key = waiting.key

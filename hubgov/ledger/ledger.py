@@ -97,10 +97,9 @@ class Ledger:
         try:
             with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
                 yield connection
-        except sa.exc.OperationalError as error:
-            raise Unavailable(
-                f"the ledger can't be written: {error.orig}", hint="nothing was changed; try again"
-            ) from error
+        except sa.exc.SQLAlchemyError as error:
+            # What the database says may hold statements and other people's records: it is the cause, for the log.
+            raise Unavailable("the ledger can't be written now", hint="nothing was changed; try again") from error
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -108,8 +107,8 @@ class Ledger:
         try:
             with self.engine.connect() as connection, connection.begin():
                 yield connection
-        except sa.exc.OperationalError as error:
-            raise Unavailable(f"the ledger can't be read: {error.orig}", hint="try again") from error
+        except sa.exc.SQLAlchemyError as error:
+            raise Unavailable("the ledger can't be read now", hint="try again") from error
 
     def policy(self, version: int | None = None) -> PolicyText | None:
         """An applied policy, the newest without `version`."""

@@ -269,7 +269,11 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         }
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Refusals are everyday; only what nobody expected gets a traceback."""
+        """Refusals are everyday; only what nobody expected gets a traceback. What the caller isn't told of
+        something that doesn't answer is said here."""
+        if isinstance(value, errors.Unavailable) and value.__cause__ is not None:
+            self.services.log.warning("event=unavailable path=%s error=%r", self.request.path, str(value.__cause__))
+            return
         if isinstance(value, errors.HubgovError | Refused):
             code = value.decision.code if isinstance(value, Refused) else value.code
             self.services.log.info("event=refused path=%s code=%s", self.request.path, code)
