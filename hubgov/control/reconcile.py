@@ -59,6 +59,7 @@ class Reconciler:
         self._sent: dict[tuple[AllocationId, str], int] = {}
         self._seen_ended: dict[AllocationId, Instant] = {}
         self._not_known: dict[AllocationId, int] = {}
+        self._failing: set[AllocationId] = set()
 
     async def run(self, period: float = 1.0) -> None:
         """Look after every commit, and at least once a period."""
@@ -71,12 +72,20 @@ class Reconciler:
             self.look()
 
     def look(self) -> None:
-        """One pass over all allocations; what it starts runs on beside it."""
+        """One pass over all allocations; what it starts runs on beside it. One that can't be looked at holds none
+        of the others up: it is looked at again in the next pass."""
         for allocation in list(self._governor.state.allocations.values()):
-            workload = self._governor.state.workload_of(allocation)
-            if workload.kind in self._engine.kinds:
-                self._look_at(workload, allocation)
+            try:
+                workload = self._governor.state.workload_of(allocation)
+                if workload.kind in self._engine.kinds:
+                    self._look_at(workload, allocation)
+                self._failing.discard(allocation.id)
+            except Exception:  # noqa: BLE001  whatever it is, the others' ends and starts must not wait for it
+                if allocation.id not in self._failing:
+                    self._log.exception("event=look_failed allocation=%s", allocation.id)
+                self._failing.add(allocation.id)
         live = self._governor.state.allocations
+        self._failing = {allocation for allocation in self._failing if allocation in live}
         self._sent = {key: at for key, at in self._sent.items() if key[0] in live}
         self._seen_ended = {key: at for key, at in self._seen_ended.items() if key in live}
         self._not_known = {key: times for key, times in self._not_known.items() if key in live}
