@@ -9,16 +9,17 @@ should be from the committed picture, so that a crash between commit and effect 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from hubgov.clock import Clock
+from hubgov.clock import Clock, Instant
 from hubgov.control.unit import Unit
 from hubgov.core.decide import decide
 from hubgov.core.due import due
-from hubgov.core.model import Change, Record, Workload, WorkloadId
+from hubgov.core.model import Change, ExtensionRequest, Record, Workload, WorkloadId
 from hubgov.core.state import State
 from hubgov.core.transitions import SERVICE
 from hubgov.errors import HubgovError, KeyReused, Refusal, Unavailable
@@ -29,6 +30,8 @@ from hubgov.ledger.ledger import Ledger, Remembered
 T = TypeVar("T")
 FAILED = "the service failed to decide; see its log"
 """What is told of a failure that is not the ledger's; the rest is for the log."""
+KEYS_KEPT_MS = 24 * 3_600_000
+"""How long a used idempotency key gets its first answer again, in real milliseconds; after that it is a new one."""
 LINGER_SECONDS = 0.002
 """How long the writer waits for company after the first intent: what comes meanwhile shares its commit."""
 
@@ -136,8 +139,14 @@ class Governor:
             self.run_batch(batch)
 
     async def tick(self) -> None:
-        """Let time act: what is due, and who may start. The sweep calls this; idle ticks write nothing."""
+        """Let time act: what is due, and who may start. Idle ticks write nothing."""
         await self.do(lambda unit: None)
+
+    async def sweep(self) -> None:
+        """What comes every second: time acts, and a few of the answers whose keys are too old are forgotten."""
+        await self.tick()
+        with contextlib.suppress(Unavailable):  # that nothing can be written is seen and said by the renewal
+            self.ledger.forget_answers(Instant(self.clock.now() - KEYS_KEPT_MS * self.clock.rate))
 
     def run_batch(self, batch: list[_Waiting[Any]]) -> None:
         """One unit: every intent, then the cycle, then one commit, then the answers."""
@@ -225,6 +234,8 @@ class Governor:
                 waiting.future.set_result(result)
         if any(_is_over(written.change.after) for written in unit.entries):
             self.state.tidy(unit.now)
+        if any(isinstance(written.change.after, ExtensionRequest) for written in unit.entries):
+            self.state.extensions = reading.without_older_denials(self.state.extensions)
         if unit.entries:
             self.trouble = None
             self.committed.set()

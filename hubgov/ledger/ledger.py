@@ -18,7 +18,7 @@ from hubgov.errors import Unavailable
 from hubgov.ledger import database, leadership, reading
 from hubgov.ledger.leadership import FileLock
 from hubgov.ledger.reading import PolicyReader
-from hubgov.ledger.writing import remember, write
+from hubgov.ledger.writing import forget, remember, write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,18 @@ class Ledger:
             for answer in answers:
                 remember(connection, answer.principal, answer.route, answer.key, answer.digest, answer.result, now)
         self.seq = new_seq
+
+    def forget_answers(self, before: Instant) -> int:
+        """Remove answers kept under idempotency keys since before then, some hundred at a time; how many it were.
+
+        For the leader: StaleLeader when another leads, and nothing is removed.
+        """
+        with self.reading() as connection:
+            if not reading.has_answers_before(connection, before):
+                return 0
+        with self._writing() as connection:
+            leadership.renew(connection, self.epoch)
+            return forget(connection, before)
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
