@@ -37,6 +37,7 @@ from hubgov.policy import load, sample_policy
 from hubgov.reaper.jobs import SWEEP_SECONDS, Alarm
 from hubgov.service import application
 from hubgov.service.base import READ_BYTES, Services
+from hubgov.service.limits import Limits
 from hubgov.stand_down import take_over
 from hubgov.telemetry.detect import choose_probe
 from hubgov.telemetry.simulated import SimulatedModel
@@ -129,7 +130,7 @@ class Service:
         self._tasks.append(asyncio.create_task(self.reconciler.run()))
         alarm = Alarm()
         self._closing.callback(alarm.stop)
-        alarm.every(SWEEP_SECONDS, "sweep", self.governor.tick)
+        alarm.every(SWEEP_SECONDS, "sweep", self.governor.sweep)
         alarm.every(OBSERVE_SECONDS, "observe", self._observe)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
         alarm.start()
@@ -148,6 +149,7 @@ class Service:
             prefix=self._around.prefix,
             site=site_of(self._config.state_dir),
             isolation=self._isolation,
+            limits=Limits(self._config.changes_at_once, self._config.changes_per_second),
             log=self._log,
         )
         app = application.make(services)
@@ -184,16 +186,12 @@ class Service:
         await self.governor.do(lambda unit: observe.node_seen(unit, reading, socket.gethostname(), cpus, ram_mib))
 
     async def _renew(self) -> None:
-        """Prolong the lead; who can't is no leader any more."""
+        """Prolong the lead; who was passed over is no leader any more."""
         try:
-            self.ledger.renew()
+            self.governor.renew()
         except StaleLeader as error:
             self._log.error("event=lead_lost error=%s", error.message)
             self.stopping.set()
-        except Unavailable as error:
-            # A full disk or a locked database: nothing can be written, and no other writes meanwhile either (the
-            # file lock is ours; a PostgreSQL row that moved on fences every commit). What is read is still right.
-            self._log.warning("event=renew_failed error=%s", error.message)
 
     def _read_policy(self, text: str, version: int) -> Policy:
         return for_clock_rate(read_policy(text, version), self.clock.rate)

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from traitlets import Enum, Integer, Unicode, default
+from traitlets import Enum, Float, Integer, Unicode, default
 from traitlets.config import Configurable
 
 DATABASE_VARIABLE = "HUBGOV_DATABASE_URL"
@@ -56,6 +56,17 @@ class HubGov(Configurable):
         help="""How many seconds of policy time pass in one real second. Above 1 for demonstrations only: every
         surface says so.""",
     ).tag(config=True)
+
+    changes_at_once = Integer(
+        60,
+        min=1,
+        help="""How many changes one user may ask for at once. Those of his notebooks' tokens count for themselves;
+        the spawner and services of admins are not limited.""",
+    ).tag(config=True)
+
+    changes_per_second = Float(5.0, min=0.01, help="How many changes one user may ask for in the long run.").tag(
+        config=True
+    )
 
     timezone = Unicode(
         "UTC", help="Time zone of the sample policy, such as Asia/Shanghai. A policy file names its own."

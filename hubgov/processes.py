@@ -198,17 +198,17 @@ def signal_box(
 
     SIGKILL to pid 1 of a box makes the kernel end all in it, also what ignores every other signal. Without a
     box the server, its descendants and everything marked get it; what forks meanwhile is missed, so call
-    again until `box_gone`.
+    again until `box_gone`. What isn't ours to signal counts as not signalled. OSError when no pidfd is to be had.
     """
     if not kill:
-        return main is not None and send(main, signal.SIGTERM)
-    if init is not None:
-        return send(init, signal.SIGKILL)
+        refs = [main] if main is not None else []
+    else:
+        refs = [init] if init is not None else box_processes(main, None, allocation_id)
     signalled = False
-    for ref in box_processes(main, None, allocation_id):
+    for ref in refs:
         # One that took another user's rights (sudo) isn't ours to end: it stays seen, and the others must go.
         with contextlib.suppress(PermissionError):
-            signalled |= send(ref, signal.SIGKILL)
+            signalled |= send(ref, signal.SIGKILL if kill else signal.SIGTERM)
     return signalled
 
 
@@ -320,7 +320,7 @@ def _stat(pid: int) -> tuple[ProcessRef, int] | None:
         # A process whose first thread ended shows as a zombie while its other threads run on.
         if fields[0] in "ZX" and len(os.listdir(f"/proc/{pid}/task")) < 2:
             return None
-    except (FileNotFoundError, ProcessLookupError):
+    except _UNREADABLE:
         return None
     return ProcessRef(pid=pid, start_ticks=int(fields[19]), boot_id=boot_id()), int(fields[1])
 

@@ -275,6 +275,7 @@ ERRORS_ZH: Mapping[str, tuple[str, str]] = {
     "policy_invalid": ("策略有错误，未应用：{message}", ""),
     "in_use": ("仍在使用：{message}", ""),
     "too_many": ("同时等待启动的请求过多。", "可离开页面，排队位置会保留"),
+    "too_fast": ("短时间内的更改请求过多。", "请稍候再试"),
     "key_reused": ("该幂等键已用于另一个请求。", "请换一个新的键"),
 }
 """Errors of the service in Chinese by their code, (message, hint); the English is written where they are raised."""

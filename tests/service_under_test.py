@@ -63,12 +63,20 @@ def free_port() -> int:
 class ServiceUnderTest:
     """`start`, `kill`, `start` again: the state folder stays. `call` speaks REST with somebody's token."""
 
-    def __init__(self, state: Path, policy: str = POLICY, *, devices: int = 2, database: str = "") -> None:
+    def __init__(
+        self,
+        state: Path,
+        policy: str = POLICY,
+        *,
+        devices: int = 2,
+        database: str = "",
+        changes_at_once: int = 10**6,
+    ) -> None:
         self.state = state
         state.mkdir(mode=0o700, exist_ok=True)
         self.hub = StandInHub()
         self.port = free_port()
-        self._devices, self._database = devices, database
+        self._devices, self._database, self._at_once = devices, database, changes_at_once
         self._policy = state / "policy.yaml"
         self._policy.write_text(policy.replace("HOSTNAME", socket.gethostname()))
         self.process: subprocess.Popen[bytes] | None = None
@@ -81,6 +89,7 @@ class ServiceUnderTest:
             "simulated_count": self._devices,
             "policy_file": self._policy,
             "service_port": self.port,
+            "changes_at_once": self._at_once,
         }
         if self._database:
             settings["database_url"] = self._database

@@ -71,6 +71,12 @@ def may_change(actor: Actor, policy: Policy, workload: Workload) -> bool:
     return actor.owns(workload) or actor.admin or actor.leads(policy, workload.team)
 
 
+def may_read(actor: Actor, policy: Policy, workload: Workload) -> bool:
+    """Whether it may read what is inside: documents, kernels, labels, notes, the journal. Who may steer may, and
+    the spawner, which shows it to the owner; a team-mate sees that the work is there, and no more."""
+    return actor.spawner or may_change(actor, policy, workload)
+
+
 def check_seen(actor: Actor, policy: Policy, workload: Workload) -> None:
     """NotFound for what the actor may not see: that it exists is none of his business either."""
     if not may_see(actor, policy, workload):
@@ -81,7 +87,18 @@ def check_change(actor: Actor, policy: Policy, workload: Workload) -> None:
     """NotFound for what may not be seen, NotAllowed for what may be seen but not steered."""
     check_seen(actor, policy, workload)
     if not may_change(actor, policy, workload):
-        raise NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="ask its owner or a lead of its team")
+        raise _belongs(workload)
+
+
+def check_read(actor: Actor, policy: Policy, workload: Workload) -> None:
+    """NotFound for what may not be seen, NotAllowed for what may be seen and not read."""
+    check_seen(actor, policy, workload)
+    if not may_read(actor, policy, workload):
+        raise _belongs(workload)
+
+
+def _belongs(workload: Workload) -> NotAllowed:
+    return NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="ask its owner or a lead of its team")
 
 
 def approvers(policy: Policy, workload: Workload, requested_by: str) -> tuple[str, ...]:

@@ -9,16 +9,17 @@ should be from the committed picture, so that a crash between commit and effect 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from hubgov.clock import Clock
+from hubgov.clock import Clock, Instant
 from hubgov.control.unit import Unit
 from hubgov.core.decide import decide
 from hubgov.core.due import due
-from hubgov.core.model import Change, Record, Workload, WorkloadId
+from hubgov.core.model import Change, ExtensionRequest, Record, Workload, WorkloadId
 from hubgov.core.state import State
 from hubgov.core.transitions import SERVICE
 from hubgov.errors import HubgovError, KeyReused, Refusal, Unavailable
@@ -27,6 +28,10 @@ from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger, Remembered
 
 T = TypeVar("T")
+FAILED = "the service failed to decide; see its log"
+"""What is told of a failure that is not the ledger's; the rest is for the log."""
+KEYS_KEPT_MS = 24 * 3_600_000
+"""How long a used idempotency key gets its first answer again, in real milliseconds; after that it is a new one."""
 LINGER_SECONDS = 0.002
 """How long the writer waits for company after the first intent: what comes meanwhile shares its commit."""
 
@@ -69,7 +74,9 @@ class Governor:
         self.committed = asyncio.Event()
         """Set after every commit; the reconciler clears it and looks."""
         self.trouble: str | None = None
-        """Why the last commit failed, until one succeeds: what is due waits for it."""
+        """What keeps this process from writing, in a sentence for everybody; None once it can again."""
+        self._unit_failed = False
+        """Whether the last unit was lost: what is due waits for the next."""
         self.fallen: asyncio.Future[str] | None = None
         """Done with the reason once this process must no longer write."""
 
@@ -132,8 +139,14 @@ class Governor:
             self.run_batch(batch)
 
     async def tick(self) -> None:
-        """Let time act: what is due, and who may start. The sweep calls this; idle ticks write nothing."""
+        """Let time act: what is due, and who may start. Idle ticks write nothing."""
         await self.do(lambda unit: None)
+
+    async def sweep(self) -> None:
+        """What comes every second: time acts, and a few of the answers whose keys are too old are forgotten."""
+        await self.tick()
+        with contextlib.suppress(Unavailable):  # that nothing can be written is seen and said by the renewal
+            self.ledger.forget_answers(Instant(self.clock.now() - KEYS_KEPT_MS * self.clock.rate))
 
     def run_batch(self, batch: list[_Waiting[Any]]) -> None:
         """One unit: every intent, then the cycle, then one commit, then the answers."""
@@ -160,10 +173,28 @@ class Governor:
         except Exception as error:  # noqa: BLE001  nothing was written: everybody waiting must hear it
             if self.trouble is None:
                 self._log.exception("event=commit_failed")
-            self.trouble = str(error)
-            self._abort(unit, results, Unavailable(f"nothing was changed: {error}", hint="try again"))
+            self.trouble = error.message if isinstance(error, Unavailable) else FAILED
+            self._unit_failed = True
+            self._abort(unit, results, Unavailable(f"nothing was changed: {self.trouble}", hint="try again"))
         else:
+            self._unit_failed = False
             self._done(unit, results)
+
+    def renew(self) -> None:
+        """Prolong the lead, and see by that whether the ledger can be written: it sets and clears `trouble`.
+
+        StaleLeader when another leads. A failed write is no loss of the lead: nobody else writes meanwhile either
+        (the file lock is ours; a PostgreSQL row that moved on fences every commit), and what is read is right.
+        """
+        try:
+            self.ledger.renew()
+        except Unavailable as error:
+            if self.trouble is None:
+                self._log.exception("event=renew_failed")
+            self.trouble = error.message
+        else:
+            if not self._unit_failed:
+                self.trouble = None
 
     def _run_intent(self, unit: Unit, waiting: _Waiting[Any], answers: list[Remembered]) -> Any:
         key = waiting.key
@@ -203,6 +234,8 @@ class Governor:
                 waiting.future.set_result(result)
         if any(_is_over(written.change.after) for written in unit.entries):
             self.state.tidy(unit.now)
+        if any(isinstance(written.change.after, ExtensionRequest) for written in unit.entries):
+            self.state.extensions = reading.without_older_denials(self.state.extensions)
         if unit.entries:
             self.trouble = None
             self.committed.set()

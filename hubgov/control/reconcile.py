@@ -62,6 +62,7 @@ class Reconciler:
         self._silent = 0
         """How often in a row the engine didn't answer."""
         self._asked_at = 0
+        self._failing: set[AllocationId] = set()
 
     async def run(self, period: float = 1.0) -> None:
         """Look after every commit, and at least once a period."""
@@ -74,13 +75,21 @@ class Reconciler:
             self.look()
 
     def look(self) -> None:
-        """One pass over all allocations; what it starts runs on beside it."""
+        """One pass over all allocations; what it starts runs on beside it. One that can't be looked at holds none
+        of the others up: it is looked at again in the next pass."""
         self._ask_whether_it_answers()
         for allocation in list(self._governor.state.allocations.values()):
-            workload = self._governor.state.workload_of(allocation)
-            if workload.kind in self._engine.kinds:
-                self._look_at(workload, allocation)
+            try:
+                workload = self._governor.state.workload_of(allocation)
+                if workload.kind in self._engine.kinds:
+                    self._look_at(workload, allocation)
+                self._failing.discard(allocation.id)
+            except Exception:  # noqa: BLE001  whatever it is, the others' ends and starts must not wait for it
+                if allocation.id not in self._failing:
+                    self._log.exception("event=look_failed allocation=%s", allocation.id)
+                self._failing.add(allocation.id)
         live = self._governor.state.allocations
+        self._failing = {allocation for allocation in self._failing if allocation in live}
         self._sent = {key: at for key, at in self._sent.items() if key[0] in live}
         self._seen_ended = {key: at for key, at in self._seen_ended.items() if key in live}
         self._not_known = {key: times for key, times in self._not_known.items() if key in live}

@@ -24,10 +24,13 @@ from hubgov.core.model import (
     Workload,
 )
 from hubgov.core.states import Event
-from hubgov.core.transitions import cancelled, moved
+from hubgov.core.transitions import SERVICE, cancelled, moved
 from hubgov.errors import Conflict, Ended, Invalid, NotFound
+from hubgov.ledger.reading import number_of
 from hubgov.wire import MAX_SPAN_MS
 
+REPEATED_MS = 60_000
+"""How long a denial answers for the same request again, in real milliseconds, without another record."""
 QUEUE_HELD, QUEUE_RELEASED = "queue_held", "queue_released"
 """Journal events of `hold`."""
 
@@ -49,7 +52,8 @@ def cancel(unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool
 def extend(
     unit: Unit, workload_id: str, actor: Actor, *, by_ms: int, reason: str, lease_version: int | None
 ) -> tuple[ExtensionRequest, Decision]:
-    """Move the end of a lease, within the queue's rules; the request and its outcome are recorded either way.
+    """Move the end of a lease, within the queue's rules; the request and its outcome are recorded either way, but
+    a denial asked for again within `REPEATED_MS` is the one on record.
 
     Granted in the grace it returns the allocation to running, as long as the stop isn't sent: extension and
     expiry are changes of one writer, so exactly one of them comes first.
@@ -83,9 +87,32 @@ def extend(
     if decision.outcome is Outcome.NEEDS_APPROVAL:
         names = ", ".join(approvers(unit.state.policy, workload, actor.principal))
         decision = replace(decision, facts={**decision.facts, "approvers": names or "-"})
+    repeated = _denied_before(unit, workload, allocation, actor, by_ms, reason, decision)
+    if repeated is not None:
+        return repeated, decision
     if verdict.lease is not None:
         _grant(unit, workload, allocation, verdict.lease, actor, reason)
     return _record(unit, workload, allocation, actor, by_ms, reason, decision), decision
+
+
+def _denied_before(
+    unit: Unit,
+    workload: Workload,
+    allocation: Allocation,
+    actor: Actor,
+    by_ms: int,
+    reason: str,
+    decision: Decision,
+) -> ExtensionRequest | None:
+    """The recorded denial of the same request for the same reason, a moment ago."""
+    asked = (actor.principal, by_ms, reason, decision.code, allocation.lease.version)
+    for e in unit.state.extensions.values():
+        if e.workload != workload.id or e.state is not ExtensionState.DENIED:
+            continue
+        before = (e.requested_by, e.by_ms, e.reason, e.code, e.lease_version)
+        if before == asked and unit.now - e.requested_at < REPEATED_MS * unit.clock_rate:
+            return e
+    return None
 
 
 def _beyond_bounds(unit: Unit, by_ms: int) -> Decision:
@@ -139,7 +166,9 @@ def _record(
     reason: str,
     decision: Decision,
 ) -> ExtensionRequest:
-    number = 1 + sum(1 for e in unit.state.extensions.values() if e.workload == workload.id)
+    # Not by counting: of denials the picture has the last one only.
+    mine = (number_of(e) for e in unit.state.extensions.values() if e.workload == workload.id)
+    number = 1 + max(mine, default=0)
     granted = decision.outcome is Outcome.GRANTED
     expires_at = allocation.lease.expires_at
     request = ExtensionRequest(
@@ -153,7 +182,7 @@ def _record(
         code=decision.code,
         lease_version=allocation.lease.version,
         expires_at=Instant(expires_at + by_ms) if granted and expires_at is not None else expires_at,
-        decided_by="hubgov" if decision.outcome is not Outcome.NEEDS_APPROVAL else None,
+        decided_by=SERVICE if decision.outcome is not Outcome.NEEDS_APPROVAL else None,
         decided_at=unit.now if decision.outcome is not Outcome.NEEDS_APPROVAL else None,
     )
     unit.write(

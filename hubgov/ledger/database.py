@@ -28,18 +28,18 @@ def connect(url: str) -> sa.Engine:
     """An engine on the database at `url`. Invalid for an unsupported kind or SQLite on a network file system.
 
     SQLite runs in WAL mode with FULL sync, and every write transaction takes the write lock when it begins,
-    so that two writers queue up instead of failing half-way.
+    so that two writers queue up instead of failing half-way. Errors never show the values of a statement.
     """
     kind = make_url(url).get_backend_name()
     if kind == "postgresql":
-        return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        return sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED", hide_parameters=True)
     if kind != "sqlite":
         raise Invalid(f"{kind} is not a supported database", hint="use sqlite:///PATH or postgresql+psycopg://…")
     path = make_url(url).database
     if not path or path == ":memory:":
         raise Invalid("the ledger needs a file, not SQLite in memory", hint="use sqlite:///PATH")
     _refuse_network_file_system(Path(path))
-    engine = sa.create_engine(url, connect_args={"timeout": 10})
+    engine = sa.create_engine(url, connect_args={"timeout": 10}, hide_parameters=True)
     sa.event.listen(engine, "connect", _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -18,7 +18,7 @@ from hubgov.errors import Unavailable
 from hubgov.ledger import database, leadership, reading
 from hubgov.ledger.leadership import FileLock
 from hubgov.ledger.reading import PolicyReader
-from hubgov.ledger.writing import remember, write
+from hubgov.ledger.writing import forget, remember, write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +92,26 @@ class Ledger:
                 remember(connection, answer.principal, answer.route, answer.key, answer.digest, answer.result, now)
         self.seq = new_seq
 
+    def forget_answers(self, before: Instant) -> int:
+        """Remove answers kept under idempotency keys since before then, some hundred at a time; how many it were.
+
+        For the leader: StaleLeader when another leads, and nothing is removed.
+        """
+        with self.reading() as connection:
+            if not reading.has_answers_before(connection, before):
+                return 0
+        with self._writing() as connection:
+            leadership.renew(connection, self.epoch)
+            return forget(connection, before)
+
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         try:
             with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
                 yield connection
-        except sa.exc.OperationalError as error:
-            raise Unavailable(
-                f"the ledger can't be written: {error.orig}", hint="nothing was changed; try again"
-            ) from error
+        except sa.exc.SQLAlchemyError as error:
+            # What the database says may hold statements and other people's records: it is the cause, for the log.
+            raise Unavailable("the ledger can't be written now", hint="nothing was changed; try again") from error
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -108,8 +119,8 @@ class Ledger:
         try:
             with self.engine.connect() as connection, connection.begin():
                 yield connection
-        except sa.exc.OperationalError as error:
-            raise Unavailable(f"the ledger can't be read: {error.orig}", hint="try again") from error
+        except sa.exc.SQLAlchemyError as error:
+            raise Unavailable("the ledger can't be read now", hint="try again") from error
 
     def policy(self, version: int | None = None) -> PolicyText | None:
         """An applied policy, the newest without `version`."""

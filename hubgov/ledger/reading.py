@@ -16,7 +16,9 @@ from hubgov.core.model import (
     Allocation,
     AllocationId,
     Change,
+    ExtensionId,
     ExtensionRequest,
+    ExtensionState,
     Notice,
     PolicyText,
     QueueHold,
@@ -28,6 +30,7 @@ from hubgov.core.past_use import Segment
 from hubgov.core.policy import Policy
 from hubgov.core.quota import project_place
 from hubgov.core.state import State
+from hubgov.core.transitions import SERVICE
 from hubgov.ledger import schema
 from hubgov.ledger.codec import decode
 
@@ -78,8 +81,29 @@ def load_state(connection: sa.Connection, text: PolicyText, now: Instant) -> Sta
         records += [decode(kind, body) for body in rows]
     for record in records:
         state.apply(Change(event="loaded", before=None, after=record, actor="ledger"))
+    state.extensions = without_older_denials(state.extensions)
     _load_past_use(connection, state, now)
     return state
+
+
+def without_older_denials(requests: dict[ExtensionId, ExtensionRequest]) -> dict[ExtensionId, ExtensionRequest]:
+    """The requests for more time that belong in the live picture: of hubgov's own denials the last of each
+    workload, all others. The ledger has them all; how many there are is up to who asks."""
+    last: dict[str, ExtensionRequest] = {}
+    for request in requests.values():
+        known = last.get(request.workload)
+        if _denied_by_rule(request) and (known is None or number_of(request) > number_of(known)):
+            last[request.workload] = request
+    return {k: r for k, r in requests.items() if not _denied_by_rule(r) or last[r.workload] is r}
+
+
+def number_of(request: ExtensionRequest) -> int:
+    """Which of its workload's requests it is, from 1 on: the 3 of `nb-17-x3`."""
+    return int(request.id.rpartition("-x")[2])
+
+
+def _denied_by_rule(request: ExtensionRequest) -> bool:
+    return request.state is ExtensionState.DENIED and request.decided_by == SERVICE
 
 
 def _live_allocations() -> sa.Select[tuple[str]]:
@@ -267,6 +291,12 @@ def remembered(connection: sa.Connection, principal: str, route: str, key: str) 
         )
     ).one_or_none()
     return (row.digest, row.result) if row else None
+
+
+def has_answers_before(connection: sa.Connection, before: Instant) -> bool:
+    """Whether any answer kept under an idempotency key is older than that."""
+    table = schema.idempotency
+    return connection.execute(sa.select(table.c.at).where(table.c.at < before).limit(1)).first() is not None
 
 
 def charge_totals(connection: sa.Connection) -> dict[str, int]:

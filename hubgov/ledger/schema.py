@@ -234,4 +234,6 @@ idempotency = sa.Table(
     sa.Column("digest", sa.Text, nullable=False),
     sa.Column("result", sa.Text, nullable=False),
     sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Index("ix_idempotency_at", "at"),
 )
+"""Answers to requests that came with a key; removed once the key is so old that it counts as a new one."""

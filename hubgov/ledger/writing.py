@@ -248,3 +248,16 @@ def remember(
         "at": now,
     }
     connection.execute(schema.idempotency.insert(), [dict(row)])
+
+
+FORGET_AT_ONCE = 500
+"""Rows removed in one transaction, which holds everybody up."""
+
+
+def forget(connection: sa.Connection, before: Instant) -> int:
+    """Remove up to `FORGET_AT_ONCE` answers kept under idempotency keys since before then, the oldest first; how
+    many it were."""
+    table = schema.idempotency
+    keys = tuple(table.primary_key)
+    old = sa.select(*keys).where(table.c.at < before).order_by(table.c.at).limit(FORGET_AT_ONCE)
+    return connection.execute(table.delete().where(sa.tuple_(*keys).in_(old))).rowcount

@@ -26,6 +26,7 @@ from hubgov.core.policy import Kind
 from hubgov.service import reading_json
 from hubgov.service.auth import actor_of
 from hubgov.service.documents import Desk
+from hubgov.service.limits import Limits
 from hubgov.telemetry.probe import Probe
 
 STATUS: Mapping[type[errors.HubgovError], int] = {
@@ -43,6 +44,7 @@ CSP = (
     "font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 Body = TypeVar("Body", bound=BaseModel)
+_READING = ("GET", "HEAD", "OPTIONS")
 MAX_BODY_BYTES = 2 * 1024 * 1024
 READ_BYTES = 8 * 1024 * 1024
 """What is read of a body at most: above `MAX_BODY_BYTES` the answer says so, above this the connection ends."""
@@ -64,6 +66,7 @@ class Services:
     site: str
     """Tells this ledger's processes from those of another hub on the machine."""
     isolation: str
+    limits: Limits
     log: logging.Logger
 
 
@@ -103,13 +106,15 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             ) from None
         if not getattr(self, "_token_authenticated", False):
             self.check_xsrf_cookie()
+        if self.request.method not in _READING:
+            self.services.limits.spend(self.actor)
 
     def not_signed_in(self) -> None:
         raise _Unauthorized("no valid token of the hub", hint="get one at /hub/token")
 
     def check_xsrf_cookie(self) -> None:
         """Tornado calls this before `prepare`, when nobody is known yet; `prepare` calls the hub's own."""
-        if hasattr(self, "actor") and self.request.method not in ("GET", "HEAD", "OPTIONS"):
+        if hasattr(self, "actor") and self.request.method not in _READING:
             self.hub_auth.check_xsrf_cookie(self)
 
     def set_default_headers(self) -> None:
@@ -179,7 +184,10 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         return text or None
 
     async def once(self, intent: Callable[[Unit], tuple[int, Any]]) -> None:
-        """Run a mutation that answers (status, document); at most once when it came with an Idempotency-Key."""
+        """Run a mutation that answers (status, document); at most once when it came with an Idempotency-Key.
+
+        A key is kept for a day (`governor.KEYS_KEPT_MS`); the request is its address, its `If-Match` and its body.
+        """
         key = self.request.headers.get("Idempotency-Key")
         if key is None:
             status, document = await self.governor.do(intent)
@@ -187,7 +195,8 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             return
         if not 1 <= len(key) <= 200 or not key.isprintable():
             raise errors.Invalid("Idempotency-Key must have 1 to 200 printable characters")
-        digest = hashlib.sha256(self.request.path.encode() + b"\0" + self.request.body).hexdigest()
+        parts = (self.request.path, self.request.headers.get("If-Match", ""))
+        digest = hashlib.sha256(b"\0".join([*(p.encode() for p in parts), self.request.body])).hexdigest()
         wanted = Key(
             principal=f"{self.actor.kind}:{self.actor.name}", route=self.request.path, key=key, digest=digest
         )
@@ -222,15 +231,15 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     def show_error(self, status: int, document: dict[str, Any]) -> None:
         """The error document as the answer."""
-        self.error_headers(status)
+        self.error_headers(status, document)
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(json.dumps({"error": document}, ensure_ascii=False))
 
-    def error_headers(self, status: int) -> None:
+    def error_headers(self, status: int, document: dict[str, Any]) -> None:
         """The status with the headers that belong to it."""
         self.set_status(status)
-        if status == 503:
-            self.set_header("Retry-After", "5")
+        if status in (429, 503):
+            self.set_header("Retry-After", str(document["details"].get("retry_after_seconds", 5)))
         if status == 405:
             self.set_header("Allow", ", ".join(self.methods()))
 
@@ -269,7 +278,11 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         }
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Refusals are everyday; only what nobody expected gets a traceback."""
+        """Refusals are everyday; only what nobody expected gets a traceback. What the caller isn't told of
+        something that doesn't answer is said here."""
+        if isinstance(value, errors.Unavailable) and value.__cause__ is not None:
+            self.services.log.warning("event=unavailable path=%s error=%r", self.request.path, str(value.__cause__))
+            return
         if isinstance(value, errors.HubgovError | Refused):
             code = value.decision.code if isinstance(value, Refused) else value.code
             self.services.log.info("event=refused path=%s code=%s", self.request.path, code)
@@ -305,7 +318,7 @@ class Page(Base):
 
     def show_error(self, status: int, document: dict[str, Any]) -> None:
         """The error as a page in the reader's language."""
-        self.error_headers(status)
+        self.error_headers(status, document)
         self.render_page("error.html", status, error=document)
 
     def render_page(self, template: str, status: int = 200, **facts: Any) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from hubgov import texts, wire
 from hubgov.clock import Instant, from_rfc3339, to_rfc3339
-from hubgov.control.actor import Actor, approvers
+from hubgov.control.actor import Actor, approvers, may_read
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
 from hubgov.core.entitlement import walk
@@ -83,7 +83,8 @@ class Desk:
         full: bool = True,
     ) -> wire.Workload:
         """The document of a workload. `segments` is its usage in closed spans, `last` its last allocation when
-        it is over; without `full` the latest start, which costs most, is left out (lists)."""
+        it is over; without `full` the latest start, which costs most, is left out (lists). A team-mate, who sees
+        the work by name, isn't shown what is inside: documents, labels, warnings, notes."""
         policy = self.state.policy
         queue = policy.queues.get(workload.queue)
         live = self.state.allocation_of(workload) if workload.live else None
@@ -93,6 +94,7 @@ class Desk:
             segments += segments_until(self.state, workload, live, max(self.now, live.since))
         cost = sum((cost_of(s) for s in segments), start=Fraction(0))
         request = workload.request
+        inside = may_read(self.actor, policy, workload)
         return wire.Workload(
             id=workload.id,
             version=workload.version,
@@ -108,14 +110,14 @@ class Desk:
             class_=queue.class_.value if queue else "standard",
             priority=workload.priority,
             model=request.model,
-            labels=request.labels,
+            labels=request.labels if inside else {},
             state=self.state_word(workload),
             why=decision.code if decision and live is None else None,
             headline=self._headline(workload, decision),
             end_reason=workload.end_reason,
             exit_code=workload.exit_code,
             signal=workload.signal,
-            note=workload.note,
+            note=workload.note if inside else "",
             gpus=wire.gpus(allocation.milli_gpus if allocation else request.smallest),
             flavor=allocation.flavor if allocation else next(iter(request.flavors), None),
             nodes=request.nodes or "any",
@@ -140,9 +142,9 @@ class Desk:
             evictions=workload.evictions,
             url=self._url(workload, live),
             server=request.server,
-            notices=self._notices(live),
-            save_requested=live.save if live and self._saving(live) else None,
-            resume_documents=request.resume_documents,
+            notices=self._notices(live) if inside else (),
+            save_requested=live.save if inside and live and self._saving(live) else None,
+            resume_documents=request.resume_documents if inside else (),
         )
 
     def _saving(self, live: Allocation) -> bool:

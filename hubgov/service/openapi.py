@@ -105,7 +105,13 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
     ]
     if route.method in ("POST", "PUT", "DELETE", "PATCH"):
         parameters.append(
-            {"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string"}}
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string"},
+                "description": "done once per key and caller; a key is kept for a day, then it counts as a new one",
+            }
         )
     operation: dict[str, Any] = {
         "operationId": f"{route.method.lower()}{re.sub(r'[^a-zA-Z]+', '_', path)}",

@@ -114,3 +114,17 @@ def test_too_many_attached_spawns_are_turned_away(fresh: ServiceUnderTest) -> No
     assert fresh.call("spawner", "GET", f"{waiting[0]}?after=99&wait=1&attach=1").status_code == 200
     assert fresh.call("spawner", "GET", f"{waiting[2]}?wait=1").status_code == 200
     until(lambda: fresh.call("spawner", "GET", third).status_code == 200, 15, "a place to become free")
+
+
+def test_only_a_spawner_waits_attached(fresh: ServiceUnderTest) -> None:
+    """The places are few: whoever else asks for one waits without it."""
+    text = fresh.state / "policy.yaml"
+    text.write_text(text.read_text().replace("timezone: UTC", "timezone: UTC\nmax_attached: 1"))
+    fresh.start()
+    fresh.run("bo", "two")
+    mine, other = (fresh.ask("amy", server=name).json()["id"] for name in ("a", "b"))
+    for who in ("amy", "ava", "amy-server", "lena", "admin"):
+        assert fresh.call(who, "GET", f"/workloads/{mine}?after=99&wait=1&attach=1").status_code == 200
+    # One that had taken the place would still have it for a moment.
+    assert fresh.call("spawner", "GET", f"/workloads/{other}?after=99&wait=1&attach=1").status_code == 200
+    refused(fresh.call("spawner", "GET", f"/workloads/{mine}?after=99&wait=1&attach=1"), 429, "too_many")

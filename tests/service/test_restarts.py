@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,3 +184,23 @@ def test_a_service_that_cannot_start_says_why_in_a_line(fresh: ServiceUnderTest)
     fresh.process = None
     assert "hint:" in fresh.log()
     assert "Traceback" not in fresh.log()
+
+
+def test_health_says_that_nothing_can_be_written_and_that_it_can_again(fresh: ServiceUnderTest) -> None:
+    fresh.start()
+
+    def health() -> dict[str, Any]:
+        answer: dict[str, Any] = fresh.http.get(f"{PREFIX}health").json()
+        return answer
+
+    assert (health()["status"], health()["trouble"]) == ("ok", None)
+    with sqlite3.connect(fresh.state / "hubgov.sqlite", isolation_level=None) as other:
+        other.execute("CREATE TRIGGER no BEFORE INSERT ON journal BEGIN SELECT RAISE(ABORT, 'secret-of-bo'); END")
+        refused = fresh.ask("amy", "cpu")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+        assert health()["status"] == "degraded"
+        assert "secret" not in refused.text + json.dumps(health())
+        other.execute("DROP TRIGGER no")
+    other.close()
+    until(lambda: health()["status"] == "ok", 15, "the renewal to see that it can be written")
+    assert health()["trouble"] is None

@@ -30,13 +30,19 @@ def test_one_sees_ones_own_and_ones_teams_work_by_name(service: ServiceUnderTest
     assert seen("amy-server") == vision
 
 
-@pytest.mark.parametrize("what", ["", "/why", "/events", "/receipt"])
+INSIDE = ("/events", "/receipt")
+"""What is inside a session: for its owner, a lead of its team, an admin."""
+
+
+@pytest.mark.parametrize("what", ["", "/why", *INSIDE])
 def test_what_one_may_not_see_is_not_there(service: ServiceUnderTest, cast: dict[str, str], what: str) -> None:
     hidden = service.call("bo", "GET", f"/workloads/{cast['ava']}{what}")
     nothing = service.call("bo", "GET", f"/workloads/nb-99999{what}")
     assert hidden.status_code == nothing.status_code == 404
     assert hidden.text.replace(cast["ava"], "ID") == nothing.text.replace("nb-99999", "ID")
-    for who in ("ava", "amy", "lena", "admin"):
+    mate = service.call("amy", "GET", f"/workloads/{cast['ava']}{what}")
+    assert mate.status_code == (403 if what in INSIDE else 200), "a team-mate sees it, and not what is inside"
+    for who in ("ava", "lena", "admin"):
         answer = service.call(who, "GET", f"/workloads/{cast['ava']}{what}")
         early = what == "/receipt"
         assert answer.status_code == (404 if early else 200), who
@@ -173,6 +179,18 @@ def test_without_a_valid_token_there_is_nothing(service: ServiceUnderTest, token
 def test_who_may_not_use_the_service_is_told_so(service: ServiceUnderTest) -> None:
     answer = service.call("outsider", "GET", "/workloads")
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
+
+
+def test_who_may_not_name_a_user_is_not_told_what_that_user_has(
+    service: ServiceUnderTest, cast: dict[str, str]
+) -> None:
+    body = {"queue": "experiment", "kind": "notebook", "gpus": 0, "user": "amy"}
+    answers = [
+        service.call("bo", "POST", "/workloads", {**body, "resumes": workload})
+        for workload in (cast["amy"], cast["bo"], "nb-99999")
+    ]
+    assert {a.status_code for a in answers} == {403}
+    assert len({a.text for a in answers}) == 1
 
 
 def test_who_may_end_and_extend(service: ServiceUnderTest, cast: dict[str, str]) -> None:

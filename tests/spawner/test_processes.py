@@ -128,6 +128,53 @@ def test_one_that_is_not_ours_to_signal_keeps_nobody_else_alive(monkeypatch: pyt
         assert processes.box_processes(None, None, mark) == [other]
 
 
+@pytest.mark.parametrize(
+    ("kill", "box"), [(False, False), (False, True), (True, False), (True, True)], ids=str
+)  # fmt: skip
+def test_what_is_not_ours_to_signal_counts_as_not_signalled(
+    kill: bool, box: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_fd: int, _number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with running("sleep", "60") as (child, ref):
+        monkeypatch.setattr("signal.pidfd_send_signal", refuse)
+        assert not processes.signal_box(ref, ref if box else None, kill=kill)
+        monkeypatch.undo()
+        assert child.poll() is None
+        assert not processes.box_gone(ref, ref if box else None), "it stays seen"
+
+
+HIDDEN = """
+import os, sys
+from hubgov import processes
+init, mine = processes.identify(1), processes.identify(os.getpid())
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+try:
+    open("/proc/1/stat").read()
+    sys.exit("nothing is hidden here")
+except PermissionError:
+    pass
+assert init is not None and mine is not None
+assert processes.identify(1) is None and not processes.is_alive(init)
+assert processes.descendants(init) == [] and processes.marked_with("nobody's") == []
+assert processes.pin(init) is None and not processes.send(init, 0)
+assert processes.box_gone(init, init)
+assert processes.is_alive(mine)
+"""
+
+
+@pytest.mark.boxed
+def test_where_proc_hides_other_peoples_processes_they_are_not_found() -> None:
+    """`hidepid`: nothing but one's own can be read, and no function fails of that."""
+    hide = 'mount -t proc -o hidepid=1 proc /proc && exec "$0" -c "$1"'
+    run = subprocess.run(
+        ["unshare", "-m", "sh", "-c", hide, sys.executable, HIDDEN], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
 def test_without_kill_only_the_server_is_asked_to_end() -> None:
     mark = uuid.uuid4().hex
     with running("sh", "-c", "sleep 60 & wait", mark=mark) as (child, ref):

@@ -6,15 +6,15 @@ from typing import Any
 
 from hubgov.clock import to_rfc3339
 from hubgov.control import observe, policies, steer
-from hubgov.control.actor import check_admin, check_seen
+from hubgov.control.actor import check_admin
 from hubgov.control.unit import Unit
 from hubgov.core.model import Health
-from hubgov.errors import Invalid, NotAllowed, NotFound
+from hubgov.errors import Invalid, NotAllowed
 from hubgov.ledger import reading
 from hubgov.service.audit import AUDIT
 from hubgov.service.base import Base
 from hubgov.service.bodies import HoldBody, PolicyBody, ReasonBody
-from hubgov.service.handlers.workloads import journal_line
+from hubgov.service.handlers.workloads import WorkloadReader, journal_line
 from hubgov.service.inventory import device_rows, quota_rows
 
 
@@ -116,9 +116,10 @@ class Pools(Base):
         self.reply_list(items)
 
 
-class Audit(Base):
+class Audit(WorkloadReader):
     async def get(self) -> None:
-        """Who did what, why, and what it was before: newest first. Admins see all, others their own work's."""
+        """Who did what, why, and what it was before: newest first. Admins see all, others
+        that of one workload which they own or whose team they lead."""
         limit = self.number("limit", 100, 1, 1000)
         before = self.number("cursor", 0, 0, 2**62) or None
         workload = self.query("workload")
@@ -126,18 +127,11 @@ class Audit(Base):
         if not self.actor.admin and workload is None:
             raise NotAllowed("the whole audit is for admins", hint="?workload=ID shows that of one workload")
         if workload is not None:
-            self._check(workload)
+            self.find_own(workload)
         with self.governor.ledger.reading() as connection:
             lines = reading.journal(connection, workload=workload, events=events, limit=limit, before=before)
         more = str(lines[-1].seq) if len(lines) == limit else None
         self.reply_list([journal_line(line) for line in lines], more)
-
-    def _check(self, workload_id: str) -> None:
-        with self.governor.ledger.reading() as connection:
-            found = reading.find_workload(connection, workload_id)
-        if found is None:
-            raise NotFound(f"no workload {workload_id}", hint="hubgov list")
-        check_seen(self.actor, self.governor.state.policy, found)
 
 
 class PolicyDocument(Base):

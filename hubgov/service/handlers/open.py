@@ -32,7 +32,7 @@ class Health(web.RequestHandler):
             json.dumps(
                 {
                     "status": "ok" if services.governor.trouble is None else "degraded",
-                    "trouble": services.governor.trouble and "the ledger can't be written; see the log",
+                    "trouble": services.governor.trouble,
                     "version": __version__,
                     "pid": os.getpid(),
                     "state": services.site,

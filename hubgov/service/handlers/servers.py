@@ -7,7 +7,7 @@ from typing import Any
 from hubgov import wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import receipt, session
-from hubgov.control.actor import Actor, check_change
+from hubgov.control.actor import Actor, check_change, check_read, may_see
 from hubgov.control.unit import Unit
 from hubgov.core.model import KernelSeen, ProcessId, SavedDocument, SaveRecord, Workload
 from hubgov.core.states import AllocationState
@@ -152,7 +152,7 @@ class Saves(WorkloadReader):
 class ReceiptOfWorkload(WorkloadReader):
     async def get(self, workload_id: str) -> None:
         """What was saved, lost, used and charged by a session that is over."""
-        self.reply(self.receipt(self.find(workload_id)))
+        self.reply(self.receipt(self.find_own(workload_id)))
 
     def receipt(self, workload: Workload) -> wire.Receipt:
         if workload.live:
@@ -182,13 +182,12 @@ class ReceiptOfWorkload(WorkloadReader):
 
 class ReceiptOfServer(ReceiptOfWorkload):
     async def get(self, user: str, server: str = "") -> None:
-        """The receipt of the last session of a server: for the hub's own page."""
-        if not self.actor.spawner and not self.actor.is_user(user):
-            raise NotFound("no such server", hint="hubgov list")
+        """The receipt of the last session of a server: for the hub's own page, and whoever may read the session."""
         with self.governor.ledger.reading() as connection:
             workload = reading.last_of_server(connection, user, server)
-        if workload is None:
+        if workload is None or not may_see(self.actor, self.governor.state.policy, workload):
             raise NotFound("no session of this server yet", hint="start one")
+        check_read(self.actor, self.governor.state.policy, workload)
         self.reply(self.receipt(workload))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from hubgov import texts, wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import session, steer, submit
-from hubgov.control.actor import Actor, check_change, check_seen
+from hubgov.control.actor import Actor, check_change, check_read, check_seen, may_change
 from hubgov.control.governor import cycle
 from hubgov.control.unit import Unit
 from hubgov.core import explain
@@ -44,6 +44,13 @@ class WorkloadReader(Base):
         if found is None:
             raise NotFound(f"no workload {workload_id}", hint="hubgov list")
         check_seen(self.actor, self.governor.state.policy, found)
+        return found
+
+    def find_own(self, workload_id: str) -> Workload:
+        """The workload for somebody who may read what is inside: its owner, a lead of its team, an admin, and the
+        spawner. NotFound as `find`, NotAllowed for team-mates."""
+        found = self.find(workload_id)
+        check_read(self.actor, self.governor.state.policy, found)
         return found
 
     def desk_on(self, workload: Workload) -> Desk:
@@ -111,11 +118,13 @@ class Workloads(WorkloadReader):
         body = self.body(WorkloadBody)
         owner, draft = self.actor, body.draft()
         if body.user is not None:
+            # First of all: who may not name a user isn't told either what that user has.
+            session.check_spawner(self.actor)
             owner = Actor(name=body.user, groups=frozenset(body.groups))
 
         def intent(unit: Unit) -> tuple[int, Any]:
             before = unit.state.last_seq
-            if body.user is not None or self.actor.spawner:
+            if self.actor.spawner:
                 workload = submit.ensure_server(
                     unit, self.resumed(draft, owner), owner, self.actor, self.services.runnable
                 )
@@ -161,12 +170,13 @@ class Plan(WorkloadReader):
 
 class OneWorkload(WorkloadReader):
     async def get(self, workload_id: str) -> None:
-        """The workload; with `after` and `wait` only once its version is beyond, or the time is over."""
+        """The workload; with `after` and `wait` only once its version is beyond, or the time is over. `attach` is
+        the spawner's word that a spawn waits; nobody else's is heard."""
         workload = self.find(workload_id)
         wait = self.number("wait", 0, 0, MAX_WAIT_SECONDS)
         after = self.number("after", 0, 0, 2**62)
         if wait and workload.live:
-            if self.get_query_argument("attach", ""):
+            if self.actor.spawner and self.get_query_argument("attach", ""):
                 await self._attached(workload, after, wait)
             else:
                 await self.governor.until_changed(workload_id, after, wait)
@@ -260,7 +270,7 @@ class Why(WorkloadReader):
 class Events(WorkloadReader):
     async def get(self, workload_id: str) -> None:
         """The journal of one workload, newest first."""
-        self.find(workload_id)
+        self.find_own(workload_id)
         with self.governor.ledger.reading() as connection:
             lines = reading.journal(connection, workload=workload_id, limit=self.number("limit", 100, 1, 1000))
         self.reply_list([journal_line(line) for line in lines])
@@ -273,14 +283,10 @@ class AllExtensions(WorkloadReader):
         found: list[ExtensionRequest] = []
         for request in state.extensions.values():
             workload = state.workloads.get(request.workload)
-            if workload is not None and (self.actor.admin or self._may(workload)):
+            if workload is not None and may_change(self.actor, state.policy, workload):
                 found.append(request)
         desk = self.desk()
         self.reply_list([desk.extension(r) for r in sorted(found, key=lambda r: (r.requested_at, r.id))])
-
-    def _may(self, workload: Workload) -> bool:
-        policy = self.governor.state.policy
-        return self.actor.owns(workload) or self.actor.leads(policy, workload.team)
 
 
 class Claim(WorkloadReader):
