@@ -18,7 +18,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -93,16 +93,12 @@ def marked_with(allocation_id: str) -> list[ProcessRef]:
     return found
 
 
-def with_environment(entries: Iterable[bytes]) -> list[ProcessRef]:
-    """Every process that was started with one of these `NAME=value` entries; one that ends in a slash stands
-    for all that begin with it."""
-    wanted = tuple(entries)
-    prefixes = tuple(entry for entry in wanted if entry.endswith(b"/"))
+def with_environment(wanted: Callable[[bytes], bool]) -> list[ProcessRef]:
+    """Every process that was started with a `NAME=value` entry that is wanted; see `marked_with` for whose."""
     found = []
     for pid in _pids():
         ref = identify(pid)
-        given = _environment(pid).split(b"\0") if ref else []
-        if ref and any(entry in wanted or entry.startswith(prefixes) for entry in given):
+        if ref and any(wanted(entry) for entry in _environment(pid).split(b"\0")):
             found.append(ref)
     return found
 

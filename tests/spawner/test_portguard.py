@@ -277,7 +277,8 @@ def test_a_port_is_let_go_when_the_hub_ends_and_no_route_leads_there(tmp_path: P
 
 
 def _keepers(state: Path) -> list[ProcessRef]:
-    return processes.with_environment([f"{processes.PORT_VARIABLE}={state}".encode()])
+    mark = f"{processes.PORT_VARIABLE}={state}".encode()
+    return processes.with_environment(lambda entry: entry == mark)
 
 
 def test_a_port_that_a_site_fixed_can_be_used_again_at_once(tmp_path: Path) -> None:
