@@ -46,7 +46,14 @@ class BoxedSpawner(Housing, Guarding, Spawner):  # type: ignore[misc]
         help="""Further folders of the host that every box may read, for example /opt/cuda or /data/shared.
 
         /usr, the Python that runs the hub and its environment are there anyway. Never a folder that holds
-        the state folder.
+        the state folder or a database of the hub or of hubgov: that is refused.
+        """,
+    ).tag(config=True)
+
+    private_paths = List(
+        Unicode(),
+        help="""Files and folders of the host that no box may show, besides the state folder and the hub's SQLite
+        file. A start whose box would show one of them is refused.
         """,
     ).tag(config=True)
 
@@ -255,7 +262,7 @@ class BoxedSpawner(Housing, Guarding, Spawner):  # type: ignore[misc]
             if not (os.path.lexists(node) and stat.S_ISCHR(os.lstat(node).st_mode)):
                 raise errors.Unavailable(f"the device node {node} isn't there", code="device")
         read_only = isolation.outermost([*isolation.installed_paths(), *self.read_only_paths])
-        isolation.refuse_exposure(read_only, self.state_dir)
+        isolation.refuse_exposure(read_only, [self.state_dir, *self.private_paths, *self.hub_files()])
         return Box(
             mode=found.mode,
             uid=account.uid,

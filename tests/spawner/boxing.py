@@ -37,6 +37,9 @@ class Recording(BoxedSpawner):
     def hub_users(self) -> dict[int, tuple[str, str]]:
         return {7: ("amy", "2026-03-02T10:00:00.000001")}
 
+    def hub_files(self) -> list[str]:
+        return []
+
     async def processes_started(self, main: ProcessRef, init: ProcessRef | None) -> None:
         assert self.orm_spawner.state["main"] == [main.pid, main.start_ticks]
         self.told = [(main, init)]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 from hubgov_spawner import accounts, boxed, isolation
+from hubgov_spawner.boxed import BoxedSpawner
+from jupyterhub import orm
 from jupyterhub.spawner import SpawnException
 from spawner.boxing import LISTEN, MODES, USER, Recording, a_spawner, started
 from waiting import until_async
@@ -229,6 +231,9 @@ def test_a_second_user_isnt_served_without_a_box_unless_asked_for(
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no such device": ({}, "device"),
     "the state would show": ({"read_only_paths": ["/"]}, "invalid"),
+    "the ledger would show": ({"read_only_paths": ["/srv"], "private_paths": ["/srv/hubgov.sqlite"]}, "invalid"),
+    "the ledger lies in /usr": ({"private_paths": ["/usr/local/hubgov.sqlite"]}, "invalid"),
+    "the hub's database would show": ({"read_only_paths": ["/opt"]}, "invalid"),
 }
 
 
@@ -239,6 +244,9 @@ def test_a_box_that_would_be_wrong_isnt_made(change: dict[str, Any], reason: str
         def box_device_nodes(self) -> tuple[str, ...]:
             return ("/dev/hubgov-none",) if reason == "device" else ()
 
+        def hub_files(self) -> list[str]:
+            return ["/opt/hub/jupyterhub.sqlite"]
+
     async def scenario() -> None:
         plain = a_spawner(tmp_path, "root", **change)
         spawner = WithDevice(parent=None, **{n: getattr(plain, n) for n in _GIVEN})
@@ -247,6 +255,20 @@ def test_a_box_that_would_be_wrong_isnt_made(change: dict[str, Any], reason: str
         assert caught.value.reason == reason
 
     run(scenario)
+
+
+FILES = {"sqlite:///{0}/hub.sqlite": ["{0}/hub.sqlite"], "sqlite://": [], "sqlite:///:memory:": []}
+
+
+@pytest.mark.parametrize("url", FILES)
+def test_the_hubs_database_is_known_where_it_is_a_file(url: str, tmp_path: Path) -> None:
+    spawner = a_spawner(tmp_path, "none")
+    spawner.user.db = orm.new_session_factory(url.format(tmp_path))()
+    try:
+        assert BoxedSpawner.hub_files(spawner) == [path.format(tmp_path) for path in FILES[url]]
+    finally:
+        spawner.user.db.close()
+        spawner.user.db.get_bind().dispose()
 
 
 def test_stop_fails_when_something_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +296,17 @@ def test_a_log_that_cant_be_made_doesnt_lock_the_user_out(tmp_path: Path) -> Non
     run(scenario)
 
 
-_GIVEN = ("user", "hub", "orm_spawner", "api_token", "state_dir", "isolation", "cmd", "read_only_paths")
+_GIVEN = (
+    "user",
+    "hub",
+    "orm_spawner",
+    "api_token",
+    "state_dir",
+    "isolation",
+    "cmd",
+    "read_only_paths",
+    "private_paths",
+)
 
 
 def _is_there(path: Path) -> Callable[[], Any]:
