@@ -38,7 +38,8 @@ def home_of(spawner: Recording) -> Path:
 
 
 def left_of(spawner: Recording, mark: str) -> list[ProcessRef]:
-    return processes.marked_with(mark)
+    """Also what runs as the user: `marked_with` counts only what is the hub's."""
+    return processes.with_environment(lambda entry: entry == f"HUBGOV_ALLOCATION_ID={mark}".encode())
 
 
 def run(scenario: Callable[[], Any]) -> None:
