@@ -86,6 +86,7 @@ __all__ = [
     "a_state",
     "a_workload",
     "milli",
+    "rebuilt",
     "snapshot",
 ]
 
@@ -274,6 +275,17 @@ def a_workload(
         eligible_since=at,
         pending_since=at,
     )
+
+
+def rebuilt(state: State) -> State:
+    """The same picture put together anew from its records: nothing was ever asked of it."""
+    again = State(state.policy)
+    again.policy_text = state.policy_text
+    for kind in ("seen", "holds", "workloads", "allocations", "extensions", "notices", "saves"):
+        for record in getattr(state, kind).values():
+            again.apply(Change(event="given", before=None, after=record, actor="test"))
+    again.segments, again.last_seq = dict(state.segments), state.last_seq
+    return again
 
 
 def snapshot(state: State) -> dict[str, Any]:

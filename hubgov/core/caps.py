@@ -60,6 +60,8 @@ def blocking(state: State, workload: Workload, milli: int) -> tuple[Blocker, ...
     """Every cap that admitting `milli` now would break, with who uses it up. Empty = none."""
     found = []
     for scope in scopes(state, workload):
+        if scope.caps.milli_gpus is scope.caps.workloads is scope.caps.cpus is None:
+            continue  # nothing to count for
         mine = [
             a for a in state.allocations.values() if a.state.live and _same(scope, state.workload_of(a), workload)
         ]
