@@ -178,7 +178,8 @@ class Service:
         return applied
 
     async def _observe(self) -> None:
-        """Bring what the probe sees into the record, when it changed."""
+        """Bring what the probe sees into the record, when it changed. It looks at the pace of today's policy."""
+        self.probe.pace(self.governor.state.policy.telemetry_period_ms / 1000)
         reading = self.probe.latest()
         ram_mib = psutil.virtual_memory().total // 1024**2
         cpus = psutil.cpu_count() or 1

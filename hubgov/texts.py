@@ -38,6 +38,11 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "Queue {queue} is on hold ({reason}); nothing in it starts until it is released.",
         "队列 {queue} 已暂停（{reason}），恢复前不会启动任何请求。",
     ),
+    "engine_away": (
+        "What starts this kind of work (JupyterHub, for notebooks) does not answer. The place in line is kept; it "
+        "goes on by itself.",
+        "负责启动此类任务的组件（笔记本为 JupyterHub）没有响应。排队位置已保留，恢复后自动继续。",
+    ),
     "waiting_dependency": ("Waiting for {scope} to end.", "等待 {scope} 结束。"),
     "waiting_window": (
         "Waiting for its hours: {scope} gives {have} of {limit} {unit} of {flavor} in pool {pool} at this hour, "
@@ -195,6 +200,7 @@ END_REASONS: Mapping[str, tuple[str, str]] = {
     "start_deadline": ("it did not start in time; nothing was charged", "未按时启动，不计费"),
     "environment_unavailable": ("its environment is not available", "运行环境不可用"),
     "cancelled": ("its owner stopped it", "由所有者停止"),
+    "replaced": ("its owner asked for something else instead", "所有者改为其他请求"),
     "max_wait": ("it waited longer than the queue allows", "等待超过队列上限"),
     "admin": ("an admin or lead stopped it", "由管理员或负责人停止"),
     "lease": ("time limit", "达到时长上限"),
@@ -213,7 +219,11 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "pending": ("waiting requests", "个排队请求"),
     "times": ("times", "次"),
     "nodes": ("nodes", "个节点"),
-    "frees": (" The first frees {at} ({who}).", " 最早于 {at} 释放（{who}）。"),
+    "frees": (" The first is free at the latest {at} ({who}).", "最早一个最迟 {at} 释放（{who}）。"),
+    "frees_after_end": (
+        " The first is free at the latest {at} ({who}: end {end} + grace + stop).",
+        "最早一个最迟 {at} 释放（{who}：{end} 到期 + 宽限 + 停止）。",
+    ),
     "yours": ("your {id}", "你的 {id}"),
     "team_mate": ("{owner}'s {id}", "{owner} 的 {id}"),
     "other_team": ("another team", "其他团队"),

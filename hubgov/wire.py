@@ -201,6 +201,9 @@ class Holder:
     workload: str
     owner: str
     until: str | None
+    """When it is free at the latest, grace and stop included, if nobody extends."""
+    ends_at: str | None = None
+    """The end of its lease, as its owner sees it, while it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +249,8 @@ class Decision:
     evaluated_at: str = ""
     policy_version: int = 0
     next_steps: tuple[str, ...] = ()
+    simulated: bool = False
+    """Whether the devices that it is about are made up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +285,7 @@ class Quota:
     available: int | float
     window: str | None
     next_change: str | None
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

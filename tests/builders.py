@@ -22,7 +22,7 @@ from hubgov.core.due import due
 from hubgov.core.entitlement import walk
 from hubgov.core.explain import explain
 from hubgov.core.lease import ExtensionVerdict, judge_extension
-from hubgov.core.metering import Entry, UsageSegment, entry
+from hubgov.core.metering import Entry, UsageSegment, entry, tariffs_ended
 from hubgov.core.model import (
     Allocation,
     AllocationId,
@@ -41,6 +41,7 @@ from hubgov.core.model import (
     Workload,
     WorkloadId,
 )
+from hubgov.core.past_use import PastUse
 from hubgov.core.policy import (
     HOUR_MS,
     MINUTE_MS,
@@ -113,7 +114,12 @@ class PolicyBuilder:
         self.queues: dict[str, Queue] = {}
         self.windows: dict[str, Window] = {}
         self.rows: list[QuotaRow] = []
-        self.rest: dict[str, Any] = {"fairness": Fairness(), "mode": Mode.ENFORCE, "timezone": "UTC"}
+        self.rest: dict[str, Any] = {
+            "fairness": Fairness(),
+            "mode": Mode.ENFORCE,
+            "timezone": "UTC",
+            "currency": "CNY",
+        }
         self.pool("p").queue("train")
 
     def flavor(self, name: str, **rules: Any) -> Self:
@@ -214,7 +220,6 @@ class PolicyBuilder:
     def build(self, version: int = 1) -> Policy:
         return Policy(
             version=version,
-            currency="CNY",
             defaults=Ownership(team="lab", project=None, environment="experiment", owner="ops"),
             flavors=dict(self.flavors),
             pools=dict(self.pools),
@@ -284,15 +289,17 @@ def rebuilt(state: State) -> State:
     for kind in ("seen", "holds", "workloads", "allocations", "extensions", "notices", "saves"):
         for record in getattr(state, kind).values():
             again.apply(Change(event="given", before=None, after=record, actor="test"))
-    again.segments, again.last_seq = dict(state.segments), state.last_seq
+    again.past = PastUse(state.policy.fairness.half_life_ms, state.past.segments.values())
+    again.last_seq, again.away, again.back_at = state.last_seq, state.away, dict(state.back_at)
     return again
 
 
 def snapshot(state: State) -> dict[str, Any]:
     """Everything that a State holds, for a comparison before and after; the records themselves never change."""
     names = ["seen", "nodes", "workloads", "allocations", "extensions", "notices", "saves", "holds"]
-    names += ["on_device", "segments"]
+    names += ["on_device"]
     kept: dict[str, Any] = {name: dict(getattr(state, name)) for name in names}
+    kept |= {"segments": dict(state.past.segments), "past_use": dict(state.past.sums)}
     return kept | {"policy": state.policy, "policy_text": state.policy_text, "last_seq": state.last_seq}
 
 
@@ -368,7 +375,7 @@ class Play:
         allocation = self.allocation(name)
         if workload is None or allocation is None or allocation.outcome is not None or not allocation.started_at:
             return None
-        verdict = judge_extension(self.state.policy, workload, allocation, by_ms, "more time", self.now)
+        verdict = judge_extension(self.state.policy, workload, allocation, by_ms, self.now)
         self.unit(lambda: self._extension(workload, allocation, verdict, by_ms))
         return verdict
 
@@ -447,7 +454,8 @@ class Play:
             policy=policy.build(self._texts),
         )  # fmt: skip
         before = self.state.policy_text
-        self.unit(lambda: [Change(event="policy_applied", before=before, after=after, actor="ops")])
+        edit = Change(event="policy_applied", before=before, after=after, actor="ops")
+        self.unit(lambda: [*tariffs_ended(self.state, edit, self.now), edit])
 
     # --- one unit of work ----------------------------------------------------------------------------
 
@@ -478,8 +486,8 @@ class Play:
         self.entries.append(made)
         change, after = made.change, made.change.after
         self.log.append(f"{change.event} {getattr(after, 'id', '')}")
-        if made.segment is not None:
-            self.segments.setdefault(made.segment.allocation, []).append(made.segment)
+        for segment in made.segments:
+            self.segments.setdefault(segment.allocation, []).append(segment)
         if isinstance(after, Workload) and not after.live:
             self.ended[after.id] = after
         if isinstance(after, Allocation):

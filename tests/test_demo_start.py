@@ -50,10 +50,15 @@ class Never(Runner):
 
 
 class Always(Runner):
-    """A demo that is up at once."""
+    """A demo that is up at once, and stays so."""
+
+    is_up = False
 
     def up(self) -> None:
         pass
+
+    def running(self) -> bool:
+        return self.is_up
 
     def health(self) -> dict[str, object]:
         return {}
@@ -80,6 +85,42 @@ def test_passwords_are_shown_even_when_the_first_start_failed(
     assert demo.run(arguments) == 0
     assert shown(capsys.readouterr().out) == {}, "and then never again"
     assert settings.load(tmp_path) == kept
+
+
+@pytest.mark.parametrize(
+    ("lang", "unchanged", "changed"),
+    [
+        ("en", "nothing was changed", "only the passwords are new"),
+        ("zh", "未做更改", "仅密码已更换"),
+    ],
+)
+def test_a_call_that_finds_it_running_says_what_it_did(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    lang: str,
+    unchanged: str,
+    changed: str,
+) -> None:
+    port = str(settings._free_ports(1)[0])
+    arguments = ["--state", str(tmp_path), "--port", port, "--no-browser", "--lang", lang]
+    monkeypatch.setattr(demo, "Runner", Always)
+    assert demo.run(arguments) == 0
+    first = shown(capsys.readouterr().out)
+    monkeypatch.setattr(Always, "is_up", True)
+    assert demo.run(arguments) == 0
+    again = capsys.readouterr().out
+    assert unchanged in again
+    assert changed not in again
+    assert demo.run([*arguments, "--new-passwords"]) == 0
+    anew = capsys.readouterr().out
+    assert changed in anew
+    assert unchanged not in anew
+    kept = settings.load(tmp_path)
+    assert kept is not None
+    for name in settings.PEOPLE:
+        assert settings.matches(shown(anew)[name], kept.passwords[name])
+        assert not settings.matches(first[name], kept.passwords[name])
 
 
 def test_a_second_call_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

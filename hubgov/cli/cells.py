@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from hubgov import texts, wire
@@ -12,7 +11,6 @@ from hubgov.texts import DEVICE_STATES, STATES, word
 
 FRESH_SECONDS, STALE_SECONDS = 15, 120
 _EXACT_BELOW_SECONDS = 600
-SIMULATED = "SIMULATED"
 _STYLES = {
     "running": "green", "pending": "yellow", "held": "yellow", "expiring": "red", "preempting": "red",
     "failed": "red", "lost": "red", "quarantined": "red", "suspect": "red", "sick": "red", "fenced": "red",
@@ -44,9 +42,14 @@ def span(seconds: int | None) -> str:
     return wire.format_span((seconds - seconds % 60 if seconds >= _EXACT_BELOW_SECONDS else seconds) * 1000)
 
 
-def until(at: str | None, now: str, lang: str) -> str:
-    """Wall clock first, what is left second: `18:30 · 1h42m left`."""
-    return NONE if at is None else text("until", lang, at=clock(at, now), left=left(at, now))
+def until(at: str | None, now: str, lang: str, grace: str | None = None) -> str:
+    """Wall clock first, what is left second: `18:30, grace to 18:35 · 1h42m left`."""
+    if at is None:
+        return NONE
+    facts = {"at": clock(at, now), "left": left(at, now)}
+    if grace is None:
+        return text("until", lang, **facts)
+    return text("until_with_grace", lang, grace=clock(grace, now), **facts)
 
 
 def money(amount: wire.Money | None) -> str:
@@ -86,17 +89,23 @@ def device_state(name: str, lang: str) -> Cell:
     return Cell(word(DEVICE_STATES, name, lang), _STYLES.get(name, ""))
 
 
-def device(ref: wire.DeviceRef | wire.Device) -> str:
+def marked(name: str, simulated: bool, lang: str) -> Cell:
+    """The name of a pool or device, and in words if there is no real one behind it."""
+    return Cell(f"{name} {text('simulated', lang)}".strip(), "magenta") if simulated else Cell(name)
+
+
+def device(ref: wire.DeviceRef | wire.Device, lang: str) -> Cell:
     """A device: its node and index, the share of it, and whether it is only simulated."""
     share = f" ({ref.slice})" if isinstance(ref, wire.DeviceRef) and ref.slice else ""
-    return f"{ref.node}/{ref.index}{share}" + (f" {SIMULATED}" if ref.simulated else "")
+    return marked(f"{ref.node}/{ref.index}{share}", ref.simulated, lang)
 
 
-def devices(refs: Iterable[wire.DeviceRef]) -> Cell:
-    """All devices of a workload."""
-    found = list(refs)
-    names = ", ".join(device(ref) for ref in found)
-    return Cell(names or NONE, "magenta" if any(ref.simulated for ref in found) else "")
+def devices(workload: wire.Workload, lang: str) -> Cell:
+    """All devices of a workload; of one that has none now, whether those it waits for or had are simulated."""
+    names = ", ".join(device(ref, lang).text for ref in workload.devices)
+    if not names:
+        return marked("", True, lang) if workload.simulated else Cell(NONE)
+    return Cell(names, "magenta" if any(ref.simulated for ref in workload.devices) else "")
 
 
 def age(seconds: int | None, lang: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hubgov import wire
 from hubgov.cli import cells
-from hubgov.cli.cli_texts import OUTCOMES, UNITS
+from hubgov.cli.cli_texts import OUTCOMES, UNITS, text
 from hubgov.cli.screen import NONE, Cell, Screen, Table
 from hubgov.texts import word
 
@@ -32,6 +32,8 @@ def show(screen: Screen, decision: wire.Decision, document: Any) -> None:
 
 def _lines(screen: Screen, decision: wire.Decision) -> list[str]:
     lines = []
+    if decision.simulated:
+        lines.append(screen.text("simulated_why"))
     if decision.position is not None:
         lines.append(screen.text("place", position=decision.position))
     if decision.latest_start is not None:
@@ -45,7 +47,7 @@ def _lines(screen: Screen, decision: wire.Decision) -> list[str]:
 
 
 def _row(b: wire.Blocker, now: str, lang: str) -> list[str | Cell]:
-    holders = ", ".join(f"{h.owner} {h.workload}".removesuffix(" -") for h in b.held_by)
+    holders = ", ".join(_holder(h, now, lang) for h in b.held_by)
     places = [b.scope, b.pool, b.flavor, b.node]
     return [
         b.code,
@@ -57,6 +59,14 @@ def _row(b: wire.Blocker, now: str, lang: str) -> list[str | Cell]:
         holders or NONE,
         cells.clock(b.frees_at, now or None),
     ]
+
+
+def _holder(holder: wire.Holder, now: str, lang: str) -> str:
+    """Whose it is, which of his, and when its lease ends; what it holds is free after grace and stop."""
+    who = f"{holder.owner} {holder.workload}".removesuffix(" -")
+    if holder.ends_at is None:
+        return who
+    return text("holder", lang, who=who, end=cells.clock(holder.ends_at, now or None))
 
 
 def _amount(value: float | None, unit: str) -> str:

@@ -96,7 +96,7 @@ def _cell(name: str, w: wire.Workload, use: Use | None, lang: str) -> str | Cell
         case "why":
             return _why(w, lang)
         case "device":
-            return cells.devices(w.devices)
+            return cells.devices(w, lang)
         case "util":
             return cells.percent(use.util if use else None)
         case "mem":
@@ -134,7 +134,8 @@ def quota_line(quotas: Sequence[wire.Quota], screen: Screen) -> str:
         if q.team != team or q.project is not None:
             continue
         numbers = {name: cells.number(getattr(q, name)) for name in ("used", "guaranteed", "available", "borrowed")}
-        row = screen.text("quota_part", pool=q.pool, flavor=q.flavor, **numbers)
+        pool = cells.marked(q.pool, q.simulated, screen.lang).text
+        row = screen.text("quota_part", pool=pool, flavor=q.flavor, **numbers)
         rows.append(row + (screen.text("quota_borrowed", **numbers) if q.borrowed else ""))
     return screen.text("quota_line", team=team, rows="; ".join(rows)) if rows else ""
 
@@ -157,13 +158,13 @@ def facts(w: wire.Workload, lang: str) -> list[tuple[str, str | Cell]]:
         ("gpus", cells.number(w.gpus)),
         ("flavor", cells.plain(w.flavor)),
         ("memory", cells.memory(w.memory_mib)),
-        ("device", cells.devices(w.devices)),
+        ("device", cells.devices(w, lang)),
         ("position", cells.plain(w.position)),
         ("latest_start", cells.clock(w.latest_start, w.now)),
         ("waited", cells.span(w.wait_seconds)),
         ("submitted", cells.clock(w.submitted_at, w.now)),
         ("started", cells.clock(w.started_at, w.now)),
-        ("stops_at", cells.until(w.expires_at, w.now, lang) if w.ended_at is None else NONE),
+        ("stops_at", cells.until(w.expires_at, w.now, lang, w.grace_until) if w.ended_at is None else NONE),
         ("extensions_left", cells.plain(w.extensions_left)),
         ("ended", cells.clock(w.ended_at, w.now)),
         ("end_reason", word(END_REASONS, w.end_reason, lang) if w.end_reason else NONE),

@@ -17,19 +17,20 @@ def node_seen(unit: Unit, reading: Reading, hostname: str, cpus: int, ram_mib: i
     Readings come every few seconds; only a change of what there is, or of its health, is worth a commit.
     """
     before = unit.state.seen.get(reading.node)
+    held = {uuid for node, uuid in unit.state.on_device if node == reading.node}
     after = SeenNode(
         name=reading.node,
         hostname=hostname,
         cpus=cpus,
         ram_mib=ram_mib,
-        devices=_devices(before, reading),
+        devices=_devices(before, reading, held),
         drained=before.drained if before else False,
     )
     if after != before:
         unit.write([Change(event="node_seen", before=before, after=after, actor="probe")])
 
 
-def _devices(before: SeenNode | None, reading: Reading) -> tuple[SeenDevice, ...]:
+def _devices(before: SeenNode | None, reading: Reading, held: set[str]) -> tuple[SeenDevice, ...]:
     found = {
         d.uuid: SeenDevice(
             index=d.index,
@@ -44,8 +45,9 @@ def _devices(before: SeenNode | None, reading: Reading) -> tuple[SeenDevice, ...
     }
     indexes = {d.index for d in found.values()}
     for known in before.devices if before else ():
-        # A silent driver takes nothing away: the device stays on the books, and gets nothing new.
-        if known.uuid not in found and known.index not in indexes:
+        # A silent driver takes nothing away: the device stays on the books, and gets nothing new. One whose index
+        # another has now was replaced or numbered anew: it goes once nobody holds it.
+        if known.uuid not in found and (known.index not in indexes or known.uuid in held):
             found[known.uuid] = replace(known, health=Health.UNKNOWN)
     return tuple(sorted(found.values(), key=lambda d: d.index))
 
@@ -58,5 +60,5 @@ def drain(unit: Unit, node: str, actor: Actor, *, drained: bool, reason: str) ->
         raise NotFound(f"no node {node}", hint="hubgov devices")
     after = replace(before, drained=drained)
     event = "node_drained" if drained else "node_undrained"
-    unit.write([Change(event=event, before=before, after=after, actor=actor.name, reason=reason)])
+    unit.write([Change(event=event, before=before, after=after, actor=actor.principal, reason=reason)])
     return after

@@ -9,6 +9,7 @@ from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
 from hubgov.core.inventory import inventory
+from hubgov.core.metering import tariffs_ended
 from hubgov.core.model import Change, PolicyText
 from hubgov.core.policy import Policy, for_clock_rate
 from hubgov.core.state import State
@@ -59,11 +60,11 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
         version=current.version + 1,
         text=text,
         applied_at=unit.now,
-        applied_by=actor.name,
+        applied_by=actor.principal,
         policy=for_clock_rate(loaded.policy, unit.clock_rate),
     )
-    change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.name)
-    unit.write([change])
+    change = Change(event="policy_applied", before=unit.state.policy_text, after=after, actor=actor.principal)
+    unit.write([*tariffs_ended(unit.state, change, unit.now), change])
     return after
 
 
@@ -108,7 +109,7 @@ def usage(state: State) -> Usage:
         pools=_by((a.pool, a.workload) for a in allocations),
         flavors=_by((a.flavor, a.workload) for a in allocations if a.flavor),
         nodes=_by((a.node, a.workload) for a in allocations),
-        devices=_by((share.key, a.workload) for a in allocations for share in a.devices),
+        devices=_by(((share.node, share.index), a.workload) for a in allocations for share in a.devices),
     )
 
 

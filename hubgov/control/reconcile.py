@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 
 from hubgov.clock import Instant
 from hubgov.control import session
@@ -59,6 +59,9 @@ class Reconciler:
         self._sent: dict[tuple[AllocationId, str], int] = {}
         self._seen_ended: dict[AllocationId, Instant] = {}
         self._not_known: dict[AllocationId, int] = {}
+        self._silent = 0
+        """How often in a row the engine didn't answer."""
+        self._asked_at = 0
         self._failing: set[AllocationId] = set()
 
     async def run(self, period: float = 1.0) -> None:
@@ -74,6 +77,7 @@ class Reconciler:
     def look(self) -> None:
         """One pass over all allocations; what it starts runs on beside it. One that can't be looked at holds none
         of the others up: it is looked at again in the next pass."""
+        self._ask_whether_it_answers()
         for allocation in list(self._governor.state.allocations.values()):
             try:
                 workload = self._governor.state.workload_of(allocation)
@@ -104,6 +108,26 @@ class Reconciler:
                     self._engine.kill(allocation)
             case _S.RELEASED:
                 pass
+
+    def _ask_whether_it_answers(self) -> None:
+        """While there is work for the engine: a controller that is away makes its work wait, and takes nothing."""
+        now, key = self._governor.clock.now(), (AllocationId("engine"), "answers")
+        wanted = any(w.kind in self._engine.kinds for w in self._governor.state.workloads.values())
+        due = now - self._asked_at >= REPEAT_MS * self._governor.clock.rate
+        if (wanted or self._silent) and due and key not in self._flying:
+            self._asked_at = now
+            self._flying[key] = asyncio.create_task(self._carry_out(key, self._see_whether_it_answers))
+
+    async def _see_whether_it_answers(self) -> None:
+        kinds = self._engine.kinds
+        self._silent = 0 if await self._engine.answers() else self._silent + 1
+        away = kinds <= self._governor.state.away
+        if self._silent >= PROBES_TO_LOSE and not away:
+            self._log.warning("event=engine_away kinds=%s", ",".join(sorted(kinds)))
+            await self._governor.do(lambda unit: session.engine_away(unit, kinds))
+        elif self._silent == 0 and away:
+            self._log.info("event=engine_back kinds=%s", ",".join(sorted(kinds)))
+            await self._governor.do(lambda unit: session.engine_back(unit, kinds))
 
     def _nobody_comes(self, workload: Workload, allocation: Allocation) -> bool:
         """Nobody was attached, or who was doesn't take it; after a restart spawners get time to come back."""
@@ -182,7 +206,7 @@ class Reconciler:
 
     async def settled(self) -> None:
         """Wait for every effect under way; for an orderly end."""
-        waiting: list[Coroutine[None, None, None] | asyncio.Task[None]] = list(self._flying.values())
+        waiting: list[Awaitable[None]] = list(self._flying.values())
         await asyncio.gather(*waiting, return_exceptions=True)
 
 

@@ -11,8 +11,9 @@ from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
 from hubgov.core.model import Allocation, AllocationId, Change, ProcessId, SaveRecord, Workload, WorkloadId
-from hubgov.core.states import AllocationState, Event, WorkloadState
-from hubgov.core.transitions import cancelled, exited, moved, save_answered
+from hubgov.core.policy import Kind
+from hubgov.core.states import METERED, AllocationState, Event, WorkloadState
+from hubgov.core.transitions import cancelled, exited, moved, save_answered, stop_due_at
 from hubgov.errors import Conflict, NotAllowed
 
 SAVE_MS = 15_000
@@ -70,7 +71,9 @@ def stopping(unit: Unit, workload_id: str, attempt: int, actor: Actor, *, now: b
     """The hub was told to stop the server: its owner's word, unless a stop is on its way already."""
     check_spawner(actor)
     workload = unit.workload(workload_id)
-    unit.allocation(workload, attempt)
+    allocation = unit.allocation(workload, attempt)
+    if allocation.state not in METERED | {AllocationState.STARTING} and stop_due_at(allocation) <= unit.now:
+        return workload  # hubgov's own stop, arriving at the hub: nobody has cancelled anything
     unit.write(
         cancelled(
             unit.state, workload, unit.now, actor=workload.owner, reason="", code="cancelled", now=now,
@@ -132,6 +135,20 @@ def unattended(unit: Unit, allocation_id: str) -> bool:
         after = replace(allocation, unattended=True)
         unit.write([Change(event=SERVER_START_ASKED, before=allocation, after=after, actor="hubgov")])
     return True
+
+
+def engine_away(unit: Unit, kinds: frozenset[Kind]) -> None:
+    """The engine of these kinds doesn't answer: what it was granted and hasn't begun waits again at its place."""
+    unit.state.away |= kinds
+    for allocation in sorted(unit.state.allocations.values(), key=lambda a: a.id):
+        if allocation.state is AllocationState.RESERVED and unit.state.workload_of(allocation).kind in kinds:
+            unit.write(moved(unit.state, allocation, Event.UNKNOWN_TO_ENGINE, unit.now, reason="engine_away"))
+
+
+def engine_back(unit: Unit, kinds: frozenset[Kind]) -> None:
+    """It answers again: its work may be admitted, and start deadlines count from now."""
+    unit.state.away -= kinds
+    unit.state.back_at |= dict.fromkeys(kinds, unit.now)
 
 
 def claim(unit: Unit, workload_id: str, actor: Actor) -> None:

@@ -78,7 +78,7 @@ def extend(
         )
     if by_ms > MAX_SPAN_MS:
         raise Refused(_beyond_bounds(unit, by_ms))
-    verdict = judge_extension(unit.state.policy, workload, allocation, by_ms, reason, unit.now)
+    verdict = judge_extension(unit.state.policy, workload, allocation, by_ms, unit.now)
     decision = verdict.decision
     if decision.outcome is Outcome.NEEDS_APPROVAL and _reason_missing(unit, workload, reason):
         raise Invalid(
@@ -90,10 +90,9 @@ def extend(
     repeated = _denied_before(unit, workload, allocation, actor, by_ms, reason, decision)
     if repeated is not None:
         return repeated, decision
-    request = _record(unit, workload, allocation, actor, by_ms, reason, decision)
     if verdict.lease is not None:
         _grant(unit, workload, allocation, verdict.lease, actor, reason)
-    return request, decision
+    return _record(unit, workload, allocation, actor, by_ms, reason, decision), decision
 
 
 def _denied_before(
@@ -138,12 +137,14 @@ def _reason_missing(unit: Unit, workload: Workload, reason: str) -> bool:
 
 
 def _grant(unit: Unit, workload: Workload, allocation: Allocation, lease: Lease, actor: Actor, reason: str) -> None:
-    unit.write(
-        moved(
-            unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.principal, reason=reason,
-            lease=lease, stop_at=None, halted_at=None,
-        )
+    extended = moved(
+        unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.principal, reason=reason,
+        lease=lease, stop_at=None, halted_at=None,
     )  # fmt: skip
+    if not unit.write(extended):
+        raise Ended(
+            f"{workload.id} can't be extended while it is {allocation.state.value}", hint="look again in a moment"
+        )
     before = unit.state.workloads[workload.id]
     after = replace(before, extensions_used=before.extensions_used + 1)
     unit.write([Change(event="extension_counted", before=before, after=after, actor=actor.principal)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
@@ -12,7 +12,8 @@ from hubgov.core import explain, screening
 from hubgov.core.model import Decision, Outcome, Request, SaveRecord, Workload, WorkloadId
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.state import State
-from hubgov.core.transitions import submitted
+from hubgov.core.states import WorkloadState
+from hubgov.core.transitions import cancelled, submitted
 from hubgov.errors import Conflict, Invalid, NotAllowed, Refusal
 
 PREFIX = {
@@ -27,39 +28,21 @@ PREFIX = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A request as its author wrote it, checked for form only: names aren't looked up yet."""
+    """What its author asks for, checked for form only: names aren't looked up yet."""
 
     queue: str
-    milli_gpus: tuple[int, ...]
+    request: Request
     kind: str | None = None
     name: str | None = None
     project: str | None = None
     team: str | None = None
-    flavors: tuple[str, ...] = ()
-    memory_mib: int | None = None
-    cpus: int | None = None
-    ram_mib: int | None = None
-    need: Mapping[str, str] = field(default_factory=dict)
-    nodes: int = 1
     priority: int | None = None
-    lease_ms: int | None = None
-    preemptible: bool = True
-    override: str | None = None
-    retry_max: int | None = None
-    start_deadline_ms: int | None = None
-    after: tuple[str, ...] = ()
-    model: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    server: str = ""
-    profile: str | None = None
-    resumes: str | None = None
-    resume_documents: tuple[str, ...] = ()
 
 
 def with_documents(draft: Draft, saves: Sequence[SaveRecord]) -> Draft:
     """The draft with the documents that a session had saved last, to be opened again."""
     paths = [d.path for save in saves[-1:] for d in save.documents if d.outcome == "saved"]
-    return replace(draft, resume_documents=tuple(dict.fromkeys(paths)))
+    return replace(draft, request=replace(draft.request, resume_documents=tuple(dict.fromkeys(paths))))
 
 
 class Refused(Refusal):
@@ -83,15 +66,16 @@ def submit(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozense
 def ensure_server(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozenset[Kind]) -> Workload:
     """The open ticket of a notebook server, or a new one: two spawns of one server never make two tickets.
 
-    Only the spawner may name another user, and only for notebooks. A ticket whose devices are still on their
-    way out is waited for: Conflict, with the id.
+    Asked for something else while it waits, the owner has changed his mind: the new request takes the ticket's
+    place, at its place in line if it asks for no more. Only the spawner may name another user, and only for
+    notebooks. A ticket whose devices are still on their way out is waited for: Conflict, with the id.
     """
     if not by.spawner:
         raise NotAllowed("only the spawner starts notebooks", hint="start it from the hub's page")
     if draft.kind not in (None, Kind.NOTEBOOK.value):
         raise NotAllowed("the spawner starts notebooks only", hint="submit other work in your own name")
     draft = replace(draft, kind=Kind.NOTEBOOK.value)
-    found = open_ticket(unit.state, owner.name, draft.server)
+    found = open_ticket(unit.state, owner.principal, draft.request.server)
     if found is None:
         return submit(unit, draft, owner, by, runnable)
     allocation = unit.state.allocation_of(found)
@@ -102,7 +86,54 @@ def ensure_server(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: f
             hint="its devices are freed within a minute; then start again",
             details={"workload": found.id},
         )
+    if found.state is WorkloadState.PENDING:
+        wanted = draw_up(unit.state, draft, owner, unit.now, runnable)
+        if _asks(wanted) != _asks(found):
+            return _replaced(unit, found, wanted, by)
     return found
+
+
+def _asks(workload: Workload) -> tuple[object, ...]:
+    """What a ticket asks for; which session it resumes is no other request."""
+    request = replace(workload.request, resumes=None, resume_documents=())
+    return workload.queue, workload.project, request
+
+
+def _replaced(unit: Unit, old: Workload, new: Workload, by: Actor) -> Workload:
+    """The new request instead of the one in line. Refused leaves the old one where it is."""
+    if _no_more(unit.state.policy, old, new):
+        new = replace(new, eligible_since=old.eligible_since)
+    cancel = cancelled(
+        unit.state, old, unit.now, actor=old.owner, reason=f"replaced by {new.id}", code="replaced", now=False
+    )
+    mark = len(unit.entries)
+    unit.write(cancel)
+    refusal = screening.refusal(unit.state, new, unit.now)
+    if refusal is not None:
+        unit.undo_to(mark)
+        raise Refused(refusal)
+    unit.write(submitted(new, by.principal))
+    return new
+
+
+def _no_more(policy: Policy, old: Workload, new: Workload) -> bool:
+    """Whether the new request asks for no more of anything, so that nobody behind it loses by its place."""
+    if (old.queue, old.project) != (new.queue, new.project) or new.priority > old.priority:
+        return False
+    was, now = old.request, new.request
+    default = policy.queues[old.queue].lease.default_ms
+
+    def most(value: int | None, other: int | None) -> bool:
+        return (other or 0) <= (value or 0)
+
+    lease, longer = (r.lease_ms if r.lease_ms is not None else default for r in (was, now))
+    return (
+        now.smallest <= was.smallest
+        and (lease is None or (longer is not None and longer <= lease))
+        and most(was.memory_mib, now.memory_mib)
+        and most(was.cpus, now.cpus)
+        and most(was.ram_mib, now.ram_mib)
+    )
 
 
 def open_ticket(state: State, owner: str, server: str) -> Workload | None:
@@ -135,7 +166,7 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
             details={"kind": kind.value, "runs": sorted(k.value for k in runnable)},
             hint="kinds that run here: " + ", ".join(sorted(k.value for k in runnable)),
         )
-    for flavor in draft.flavors:
+    for flavor in draft.request.flavors:
         if flavor not in policy.flavors:
             raise _unknown("unknown_flavor", flavor, sorted(policy.flavors), now, policy)
     project = policy.projects[_project(draft, owner, now, policy)]
@@ -147,7 +178,7 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
     return Workload(
         id=WorkloadId(f"{PREFIX[kind]}-{seq}"),
         seq=seq,
-        name=draft.name or draft.server or f"{kind.value}-{seq}",
+        name=draft.name or draft.request.server or f"{kind.value}-{seq}",
         kind=kind,
         owner=owner.principal,
         team=project.team,
@@ -155,34 +186,10 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
         environment=project.environment,
         queue=queue.name,
         priority=priority,
-        request=_request(draft),
+        request=replace(draft.request, milli_gpus=tuple(sorted(set(draft.request.milli_gpus)))),
         submitted_at=now,
         eligible_since=now,
         pending_since=now,
-    )
-
-
-def _request(draft: Draft) -> Request:
-    return Request(
-        milli_gpus=tuple(sorted(set(draft.milli_gpus))),
-        flavors=draft.flavors,
-        memory_mib=draft.memory_mib,
-        cpus=draft.cpus,
-        ram_mib=draft.ram_mib,
-        need=draft.need,
-        nodes=draft.nodes,
-        lease_ms=draft.lease_ms,
-        preemptible=draft.preemptible,
-        override=draft.override,
-        retry_max=draft.retry_max,
-        start_deadline_ms=draft.start_deadline_ms,
-        after=tuple(WorkloadId(other) for other in draft.after),
-        model=draft.model,
-        labels=draft.labels,
-        server=draft.server,
-        profile=draft.profile,
-        resumes=WorkloadId(draft.resumes) if draft.resumes else None,
-        resume_documents=draft.resume_documents,
     )
 
 

@@ -1,65 +1,52 @@
 """Whole-number arithmetic that the rest relies on: money, and the decay of past use.
 
-Nothing here is a float. The decay is one fixed-point function (integers scaled 2^40), so that SQLite,
-PostgreSQL and the simulator rank alike to the last bit.
+Nothing here is a float. The decay is one fixed-point function (`halving`), so that SQLite, PostgreSQL and the
+simulator rank alike to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import isqrt
 
-SCALE_BITS = 40
-ONE = 1 << SCALE_BITS
+HALF_LIVES = 40
+"""After so many nothing is left."""
+FINE_BITS = 64
 _GUARD_BITS = 24
-"""Carried along while multiplying, so that forty roundings down never show: one more ms is never worth more."""
-_FINE_BITS = SCALE_BITS + _GUARD_BITS
+"""Carried along while multiplying, so that roundings down never show: one more ms is never worth more."""
+_ROOT_BITS = FINE_BITS + _GUARD_BITS
 
 
 @cache
 def _roots() -> tuple[int, ...]:
-    """2^(-1/2), 2^(-1/4), 2^(-1/8), …, each scaled 2^64: square roots of the one before, rounded down."""
-    roots, value = [], 1 << (_FINE_BITS - 1)
-    for _ in range(SCALE_BITS):
-        value = isqrt(value << _FINE_BITS)
+    """2^(-1/2), 2^(-1/4), 2^(-1/8), …, each scaled 2^88: square roots of the one before, rounded down."""
+    roots, value = [], 1 << (_ROOT_BITS - 1)
+    for _ in range(FINE_BITS):
+        value = isqrt(value << _ROOT_BITS)
         roots.append(value)
     return tuple(roots)
 
 
 def halving(elapsed_ms: int, half_life_ms: int) -> int:
-    """How much of something is left after `elapsed_ms`, scaled 2^40: one half after each half-life.
+    """How much of something is left after `elapsed_ms`, scaled 2^64: one half after each half-life.
 
     `elapsed_ms` must not be negative. Falls monotonically and reaches 0 after forty half-lives.
     """
     if elapsed_ms < 0 or half_life_ms <= 0:
         raise ValueError(f"no decay over {elapsed_ms} ms with a half-life of {half_life_ms} ms")
     whole, rest = divmod(elapsed_ms, half_life_ms)
-    if whole >= SCALE_BITS:
+    if whole >= HALF_LIVES:
         return 0
-    left = 1 << _FINE_BITS
+    left = 1 << _ROOT_BITS
     for root in _roots():
         rest *= 2
         if rest >= half_life_ms:
             rest -= half_life_ms
-            left = left * root >> _FINE_BITS
+            left = left * root >> _ROOT_BITS
+        if not rest:
+            break
     return left >> (_GUARD_BITS + whole)
-
-
-def decayed_use(segments: Sequence[tuple[int, int | None, int]], now: int, half_life_ms: int) -> int:
-    """The exponentially weighted average of GPUs held in the past, in milli-GPUs scaled 2^40.
-
-    `segments` are (from, to, milli-GPUs), `to` None while open: somebody who held 4 GPUs for ever has 4, who
-    held them for the last half-life alone has 2. Closed form (§4): each segment weighs what is left at its end
-    less what is left at its beginning.
-    """
-    total = 0
-    for start, end, milli in segments:
-        stop = now if end is None else min(end, now)
-        if stop > start:
-            total += milli * (halving(now - stop, half_life_ms) - halving(now - start, half_life_ms))
-    return total
 
 
 def cost_micro(span_ms: int, milli_gpus: int, price_micro_per_hour: int, *factors_micro: int) -> Fraction:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
-from hubgov.core.model import Allocation, Blocker, HeldBy, Workload
+from hubgov.core.model import Allocation, Blocker, Workload
 from hubgov.core.policy import Caps
+from hubgov.core.release import enough_by, holders
 from hubgov.core.state import State
 
 
@@ -41,8 +44,8 @@ def single_request_above(state: State, workload: Workload) -> Blocker | None:
     """The first cap that this one request breaks alone, so that it could never start; None if none does."""
     for scope in scopes(state, workload):
         for metric, limit, need in _asked(scope.caps, workload, workload.request.smallest):
-            if limit is not None and metric != "pending" and need > limit:
-                return _blocker(scope, metric, need, limit, limit, ())
+            if limit is not None and need > limit:
+                return _blocker(scope, metric, need, limit, limit)
     return None
 
 
@@ -52,7 +55,7 @@ def pending_full(state: State, workload: Workload) -> Blocker | None:
         if (limit := scope.caps.pending) is not None:
             waiting = sum(1 for w in state.pending() if _same(scope, w, workload))
             if waiting + 1 > limit:
-                return _blocker(scope, "pending", 1, limit - waiting, limit, ())
+                return _blocker(scope, "pending", 1, limit - waiting, limit)
     return None
 
 
@@ -60,17 +63,16 @@ def blocking(state: State, workload: Workload, milli: int) -> tuple[Blocker, ...
     """Every cap that admitting `milli` now would break, with who uses it up. Empty = none."""
     found = []
     for scope in scopes(state, workload):
-        if scope.caps.milli_gpus is scope.caps.workloads is scope.caps.cpus is None:
-            continue  # nothing to count for
-        mine = [
-            a for a in state.allocations.values() if a.state.live and _same(scope, state.workload_of(a), workload)
-        ]
-        for metric, limit, need in _asked(scope.caps, workload, milli):
-            if limit is None or metric == "pending":
-                continue
-            have = limit - sum(_uses(a, metric) for a in mine)
+        asked = [(m, limit, need) for m, limit, need in _asked(scope.caps, workload, milli) if limit is not None]
+        if not asked:
+            continue
+        mine = _held_under(state, scope, workload)
+        for metric, limit, need in asked:
+            have = limit - sum(_uses(metric, a) for a in mine)
             if need > have:
-                found.append(_blocker(scope, metric, need, have, limit, tuple(_holders(state, mine))))
+                blocker = _blocker(scope, metric, need, have, limit)
+                frees_at = enough_by(state, mine, need - have, partial(_uses, metric))
+                found.append(replace(blocker, held_by=holders(state, mine), frees_at=frees_at))
     return tuple(found)
 
 
@@ -80,40 +82,35 @@ def _asked(caps: Caps, workload: Workload, milli: int) -> Iterator[tuple[str, in
     yield "cpus", caps.cpus, workload.request.cpus or 0
 
 
-def _uses(allocation: Allocation, metric: str) -> int:
+def _uses(metric: str, allocation: Allocation) -> int:
     if metric == "workloads":
         return 1
     return allocation.cpus if metric == "cpus" else allocation.milli_gpus
 
 
+def _held_under(state: State, scope: Scope, workload: Workload) -> Sequence[Allocation]:
+    """The allocations that count under the scope's cap for `workload`; sorted out once per picture."""
+    known, group = state.memo(), ("held under", scope.of, scope.queue)
+    if group not in known:
+        held: dict[str, list[Allocation]] = {}
+        for allocation in state.allocations.values():
+            other = state.workload_of(allocation)
+            if scope.queue in (None, other.queue):
+                held.setdefault(_of(scope, other), []).append(allocation)
+        known[group] = held
+    found: Sequence[Allocation] = known[group].get(_of(scope, workload), ())
+    return found
+
+
 def _same(scope: Scope, other: Workload, workload: Workload) -> bool:
     """Whether `other` counts under the scope's cap for `workload`."""
-    if scope.queue is not None and other.queue != scope.queue:
-        return False
-    if scope.of == "user":
-        return other.owner == workload.owner
-    return scope.of == "total" or other.project == workload.project
+    return scope.queue in (None, other.queue) and _of(scope, other) == _of(scope, workload)
 
 
-def _holders(state: State, allocations: list[Allocation]) -> Iterator[HeldBy]:
-    for allocation in sorted(allocations, key=lambda a: (a.lease.expires_at or 1 << 62, a.id)):
-        workload = state.workload_of(allocation)
-        yield HeldBy(
-            workload=workload.id,
-            owner=workload.owner,
-            team=workload.team,
-            until=allocation.lease.expires_at,
-        )
+def _of(scope: Scope, workload: Workload) -> str:
+    """Whose the cap is: the user's, the project's, or everybody's."""
+    return {"user": workload.owner, "project": workload.project}.get(scope.of, "")
 
 
-def _blocker(scope: Scope, unit: str, need: int, have: int, limit: int, held_by: tuple[HeldBy, ...]) -> Blocker:
-    return Blocker(
-        code="over_own_limit",
-        need=need,
-        have=have,
-        limit=limit,
-        unit=unit,
-        scope=scope.name,
-        held_by=held_by,
-        frees_at=min((h.until for h in held_by if h.until is not None), default=None),
-    )
+def _blocker(scope: Scope, unit: str, need: int, have: int, limit: int) -> Blocker:
+    return Blocker(code="over_own_limit", need=need, have=have, limit=limit, unit=unit, scope=scope.name)

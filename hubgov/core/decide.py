@@ -51,8 +51,8 @@ def decide(state: State, now: Instant) -> tuple[Change, ...]:
 
 
 def eligible(state: State, workload: Workload, now: Instant) -> bool:
-    """Whether a waiting workload may be looked at: its queue runs, its back-off is over, nothing is awaited."""
-    if workload.queue in state.holds:
+    """Whether a waiting workload may be looked at: queue and engine are there, back-off over, nothing awaited."""
+    if workload.queue in state.holds or workload.kind in state.away:
         return False
     if workload.not_before is not None and now < workload.not_before:
         return False

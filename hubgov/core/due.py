@@ -6,12 +6,11 @@ a pause or a restart delays but never loses one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from hubgov.clock import Instant
-from hubgov.core.lease import due_notice, next_warning, notice_id
-from hubgov.core.model import Allocation, Change, ExtensionState, Workload
+from hubgov.core.lease import due_notice, notice_id
+from hubgov.core.model import Allocation, Change, Workload
 from hubgov.core.policy import Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState, Event, WorkloadState
@@ -33,18 +32,6 @@ def due(state: State, now: Instant) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-def next_due(state: State, now: Instant) -> Instant | None:
-    """The next stored deadline after `now`: a hint for when to look again, never the rule itself."""
-    found = [at for a in state.allocations.values() for at in _deadlines(state, a, now) if at > now]
-    for workload in state.pending():
-        limit = state.policy.queues[workload.queue].max_wait_ms
-        if limit is not None:
-            found.append(Instant(now + limit - _waited(workload, now)))
-        if workload.not_before is not None and workload.not_before > now:
-            found.append(workload.not_before)
-    return min(found, default=None)
-
-
 def stop_overdue_at(state: State, allocation: Allocation) -> Instant:
     """When a stop that isn't confirmed fences the device: `stop_timeout` after the kill."""
     kill = stop_due_at(allocation) + (0 if allocation.stop_now else state.policy.reclaim.term_ms)
@@ -52,39 +39,22 @@ def stop_overdue_at(state: State, allocation: Allocation) -> Instant:
 
 
 def start_overdue_at(state: State, allocation: Allocation) -> Instant:
-    """The start deadline of an attempt: its own, else its queue's, from the moment of reservation."""
+    """The start deadline of an attempt: its own, else its queue's, from the moment of reservation.
+
+    Time in which its engine didn't answer doesn't count: nobody could start it.
+    """
     workload = state.workload_of(allocation)
     own = workload.request.start_deadline_ms
     limit = own if own is not None else state.policy.queues[workload.queue].start_deadline_ms
-    return Instant(allocation.reserved_at + limit)
-
-
-def _deadlines(state: State, allocation: Allocation, now: Instant) -> Iterator[Instant]:
-    match allocation.state:
-        case _S.RESERVED | _S.STARTING:
-            yield start_overdue_at(state, allocation)
-        case _S.RUNNING:
-            queue = state.policy.queues[state.workload_of(allocation).queue]
-            for at in (
-                allocation.lease.expires_at,
-                next_warning(queue, allocation, now),
-                allocation.claim_by,
-            ):
-                if at is not None:
-                    yield at
-        case _S.EXPIRING | _S.PREEMPTING:
-            if allocation.stop_at is not None:
-                yield allocation.stop_at
-        case _S.STOPPING | _S.RELEASING:
-            yield stop_overdue_at(state, allocation)
-        case _:
-            pass
+    return Instant(max(allocation.reserved_at, state.back_at.get(workload.kind, 0)) + limit)
 
 
 def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
     """The step that time takes with one allocation. `mode: observe` warns and stops nothing that runs."""
     enforced = state.policy.mode is Mode.ENFORCE
     match allocation.state:
+        case _S.RESERVED | _S.STARTING if state.workload_of(allocation).kind in state.away:
+            return ()
         case _S.RESERVED | _S.STARTING if now >= start_overdue_at(state, allocation):
             return moved(
                 state, allocation, Event.START_OVERDUE, now, reason="start_deadline", stop_at=now, stop_now=True,
@@ -120,41 +90,32 @@ def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
     assert allocation.lease.expires_at is not None
     enforced_since = state.policy_text.applied_at if state.policy_text is not None else 0
     at = Instant(max(allocation.lease.expires_at, allocation.since, enforced_since))
-    queue = state.policy.queues[state.workload_of(allocation).queue]
     return moved(
         state, allocation, Event.LEASE_ENDED, at, reason=allocation.lease.rule,
-        stop_at=Instant(at + queue.grace_ms), save=f"{allocation.id}-{allocation.lease.version}-end",
+        stop_at=Instant(at + allocation.lease.grace_ms), save=f"{allocation.id}-{allocation.lease.version}-end",
     )  # fmt: skip
 
 
 def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
-    """The stop is sent; an extension request still open lapses with it."""
+    """The stop is sent."""
     reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
     reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
-    changes = moved(
+    return moved(
         state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=now,
         outcome=WorkloadState.EXPIRED, end_reason=reason,
     )  # fmt: skip
-    return (*changes, *_lapsed(state, allocation, now))
-
-
-def _lapsed(state: State, allocation: Allocation, now: Instant) -> Iterator[Change]:
-    for request in sorted(state.extensions.values(), key=lambda e: e.id):
-        if request.workload == allocation.workload and request.state is ExtensionState.NEEDS_APPROVAL:
-            after = replace(request, state=ExtensionState.LAPSED, decided_at=now, decided_by=SERVICE)
-            yield Change(event="extension_lapsed", before=request, after=after, actor=SERVICE)
 
 
 def _warning(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
     """The warning that is due; the last one also asks Lab to save."""
     workload = state.workload_of(allocation)
-    queue = state.policy.queues[workload.queue]
-    given = frozenset(t for t in queue.warn_ms if notice_id(allocation, t) in state.notices)
-    notice = due_notice(queue, allocation, given, now)
+    warn_ms = allocation.lease.warn_ms
+    given = frozenset(t for t in warn_ms if notice_id(allocation, t) in state.notices)
+    notice = due_notice(allocation, given, now)
     if notice is None:
         return ()
     changes = [Change(event="warning_issued", before=None, after=notice, actor=SERVICE)]
-    if notice.threshold_ms == min(queue.warn_ms):
+    if notice.threshold_ms == min(warn_ms):
         after = replace(allocation, save=notice.id)
         changes.append(Change(event="save_requested", before=allocation, after=after, actor=SERVICE))
     seen = replace(workload, version=workload.version + 1)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
-from hubgov.core.due import start_overdue_at
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
+from hubgov.core.forecast import latest_starts
 from hubgov.core.lease import granted_lease
 from hubgov.core.model import Allocation, Blocker, Change, ChargeKey, Decision, HeldBy, Outcome, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
-from hubgov.core.policy import Mode
 from hubgov.core.ranking import lines, shown
+from hubgov.core.release import enough_by, holders
 from hubgov.core.screening import must_be_entitled, never, never_on, refusal
 from hubgov.core.state import State, nodes_of
-from hubgov.core.states import AllocationState, WorkloadState
-from hubgov.core.transitions import stop_due_at
+from hubgov.core.states import WorkloadState
 
 WHY = (
     "impossible",
@@ -38,6 +38,10 @@ WHY = (
     "starting",
 )
 """The reasons to wait, in the order in which the first that applies becomes the headline."""
+
+
+ENGINE_AWAY = "engine"
+"""The rule of a Decision on work whose engine doesn't answer."""
 
 
 def explain(state: State, workload: Workload, now: Instant) -> Decision:
@@ -107,6 +111,8 @@ def blockers(state: State, workload: Workload, now: Instant) -> tuple[Blocker, .
     hold = state.holds.get(workload.queue)
     if hold is not None:
         found.append(Blocker(code="held", need=1, have=0, unit="queues", scope=f"queues.{hold.queue}"))
+    elif workload.kind in state.away:
+        found.append(Blocker(code="held", need=1, have=0, unit="engines", scope=ENGINE_AWAY))
     for other in workload.request.after:
         if other in state.workloads:
             found.append(
@@ -150,16 +156,16 @@ def _node_blockers(state: State, workload: Workload, offer: Offer, fit: Fit) -> 
     request = workload.request
     for name in dict.fromkeys((fit.node, *(share.node for share in fit.devices))):
         node, (cpus, ram) = state.nodes[name], state.used_on_node(name)
-        held_by = _holders(state, (a for a in state.allocations.values() if name in nodes_of(a)))
-        for unit, need, size, used in (
-            ("cpus", request.cpus, node.cpus, cpus),
-            ("mib", request.ram_mib, node.ram_mib, ram),
+        here = [a for a in state.allocations.values() if name in nodes_of(a)]
+        for unit, need, size, used, amount in (
+            ("cpus", request.cpus, node.cpus, cpus, _cpus),
+            ("mib", request.ram_mib, node.ram_mib, ram, _ram),
         ):
             if need is not None and size is not None and used + need > size:
                 yield Blocker(
                     code="waiting_devices", need=need, have=size - used, limit=size, unit=unit,
                     scope=f"node {name}", node=name, pool=offer.pool, flavor=offer.flavor,
-                    held_by=held_by, frees_at=_first_until(held_by),
+                    held_by=holders(state, here), frees_at=enough_by(state, here, used + need - size, amount),
                 )  # fmt: skip
 
 
@@ -184,7 +190,7 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
                 scope=f"{place.level} {place.name}".strip(), pool=offer.pool, flavor=offer.flavor, frees_at=opens,
             )
         ]  # fmt: skip
-    held_by = _holders_under(state, offer.key, place, tree)
+    held = _charged_under(state, offer.key, place, tree)
     return [
         Blocker(
             code="waiting_quota",
@@ -194,20 +200,29 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
             scope=f"{place.level} {place.name}".strip(),
             pool=offer.pool,
             flavor=offer.flavor,
-            held_by=held_by,
-            frees_at=_first_until(held_by),
+            held_by=held.by,
+            frees_at=enough_by(state, held.allocations, need - have, _milli_gpus),
         )
     ]
 
 
-def _holders_under(state: State, key: ChargeKey, place: quota.Place, tree: quota.QuotaTree) -> tuple[HeldBy, ...]:
-    """Who is charged at a place of the quota tree or below it: the same for everybody who waits for it."""
+class _Held(NamedTuple):
+    """What is held somewhere, and by whom: the same for everybody who waits for it."""
+
+    allocations: tuple[Allocation, ...]
+    by: tuple[HeldBy, ...]
+    size: int = 0
+    """Milli-GPUs of the place, held or free."""
+
+
+def _charged_under(state: State, key: ChargeKey, place: quota.Place, tree: quota.QuotaTree) -> _Held:
+    """What is charged at a place of the quota tree or below it."""
     known = state.memo()
     if ("under", key, place) not in known:
         charged = [a for a in state.allocations.values() if a.charged and a.charge_key == key]
         under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
-        known["under", key, place] = _holders(state, under)
-    found: tuple[HeldBy, ...] = known["under", key, place]
+        known["under", key, place] = _Held(tuple(under), holders(state, under))
+    found: _Held = known["under", key, place]
     return found
 
 
@@ -226,24 +241,24 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
     if need == 0:
         scope = f"pool {offer.pool}"
         return Blocker(code="waiting_devices", need=1, have=0, unit="nodes", scope=scope, pool=offer.pool)
-    together = room.total < need
-    count, held_by = _holders_of_cards(state, offer)
+    held = _on_cards(state, offer)
+    too_few = room.total < need
     return Blocker(
-        code="waiting_devices" if together else "waiting_topology",
+        code="waiting_devices" if too_few else "waiting_topology",
         need=need,
         have=room.most,
-        limit=1000 * count,
+        limit=held.size,
         scope=f"pool {offer.pool}",
         node=room.node,
         pool=offer.pool,
         flavor=offer.flavor,
-        held_by=held_by,
-        frees_at=_first_until(held_by),
+        held_by=held.by,
+        frees_at=enough_by(state, held.allocations, need - room.total, _milli_gpus) if too_few else None,
     )
 
 
-def _holders_of_cards(state: State, offer: Offer) -> tuple[int, tuple[HeldBy, ...]]:
-    """(how many cards an offer has, who holds any of them): the same for everybody who waits for them."""
+def _on_cards(state: State, offer: Offer) -> _Held:
+    """What holds any of an offer's cards."""
     known = state.memo()
     if ("cards", offer.key) not in known:
         keys = {
@@ -252,86 +267,29 @@ def _holders_of_cards(state: State, offer: Offer) -> tuple[int, tuple[HeldBy, ..
             for device in node.devices
             if offer.flavor is not None and (device.pool, device.flavor) == (offer.pool, offer.flavor)
         }
-        holding = {a for key in keys for a in state.on_device.get(key, ())}
-        known["cards", offer.key] = len(keys), _holders(state, (state.allocations[a] for a in holding))
-    found: tuple[int, tuple[HeldBy, ...]] = known["cards", offer.key]
+        on_them = {a for key in keys for a in state.on_device.get(key, ())}
+        held = tuple(state.allocations[a] for a in on_them)
+        known["cards", offer.key] = _Held(held, holders(state, held), 1000 * len(keys))
+    found: _Held = known["cards", offer.key]
     return found
 
 
-def _holders(state: State, allocations: Iterable[Allocation]) -> tuple[HeldBy, ...]:
-    found = [
-        HeldBy(workload=w.id, owner=w.owner, team=w.team, until=free_by(state, a))
-        for a in allocations
-        if (w := state.workload_of(a))
-    ]
-    return tuple(sorted(found, key=lambda h: (h.until if h.until is not None else 1 << 62, h.workload)))
+def _milli_gpus(allocation: Allocation) -> int:
+    return allocation.milli_gpus
 
 
-def _first_until(held_by: tuple[HeldBy, ...]) -> Instant | None:
-    return min((h.until for h in held_by if h.until is not None), default=None)
+def _cpus(allocation: Allocation) -> int:
+    return allocation.cpus
 
 
-def free_by(state: State, allocation: Allocation) -> Instant | None:
-    """When an allocation's devices are free at the latest, if nobody extends it; None for an endless lease.
-
-    The lease's end, its grace, and the time a stop may take.
-    """
-    queue = state.policy.queues[state.workload_of(allocation).queue]
-    lease = allocation.lease
-    ending = allocation.state in (AllocationState.STOPPING, AllocationState.RELEASING)
-    if state.policy.mode is Mode.OBSERVE and not ending:
-        return None  # nothing that runs is stopped
-    match allocation.state:
-        case AllocationState.RESERVED | AllocationState.STARTING:
-            if lease.length_ms is None:
-                return None
-            end = start_overdue_at(state, allocation) + lease.length_ms + queue.grace_ms
-        case AllocationState.RUNNING | AllocationState.SUSPECT:
-            if lease.expires_at is None:
-                return None
-            end = lease.expires_at + queue.grace_ms
-        case AllocationState.EXPIRING | AllocationState.PREEMPTING:
-            end = allocation.stop_at if allocation.stop_at is not None else allocation.since + queue.grace_ms
-        case AllocationState.STOPPING | AllocationState.RELEASING:
-            end = stop_due_at(allocation)
-        case _:
-            return None
-    return Instant(end + state.policy.reclaim.term_ms)
+def _ram(allocation: Allocation) -> int:
+    return allocation.ram_mib
 
 
 def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, Instant | None]:
-    """(basis, time) by which the workload starts if nobody extends and nobody passes it: ("bound", t).
-
-    Leases end, so the devices come free one after another, and windows open and close; the first moment at which
-    quota, caps and devices all allow it is the bound. ("none", None) where an endless lease or a hold stands in
-    the way.
-    """
-    if workload.queue in state.holds or any(o in state.workloads for o in workload.request.after):
-        return "none", None
-    begin = max(now, workload.not_before or now)
-    ends = [(end, a.id) for a in state.allocations.values() if (end := free_by(state, a)) is not None]
-    keys = {offer.key for offer in offers(state.policy, workload) if offer.key is not None}
-    edges = [(at, None) for key in keys for at in quota.moments(state.policy, key, begin)]
-    with state.what_if() as applied:
-        if choose(state, workload, begin) is not None:
-            return "bound", Instant(begin)
-        for end, allocation_id in sorted([*ends, *edges], key=lambda e: (e[0], e[1] or "")):
-            if allocation_id is None:
-                if choose(state, workload, end) is not None:
-                    return "bound", end
-                continue
-            before = state.allocations[allocation_id]
-            gone = Change(
-                event="what_if",
-                before=before,
-                after=replace(before, state=AllocationState.RELEASED, ended_at=end),
-                actor="explain",
-            )
-            state.apply(gone)
-            applied.append(gone)
-            if choose(state, workload, max(end, begin)) is not None:
-                return "bound", Instant(max(end, begin))
-    return "none", None
+    """(basis, time) by which the workload starts: ("bound", t), or ("none", None) where nothing bounds it."""
+    start = latest_starts(state, now).get(workload.id)
+    return ("bound", max(start, now)) if start is not None else ("none", None)
 
 
 def _next_steps(code: str) -> tuple[str, ...]:

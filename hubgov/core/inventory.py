@@ -64,6 +64,7 @@ def _declared(policy: Policy, rule: NodeRule, name: str, found: SeenNode | None)
         cpus=rule.cpus if rule.cpus is not None else (found.cpus if found else None),
         ram_mib=rule.ram_mib if rule.ram_mib is not None else (found.ram_mib if found else None),
         labels=rule.labels,
+        retired=rule.retired,
         accepts=not rule.retired and (found is None or (found.reachable and not found.drained)),
     )
 
@@ -93,6 +94,7 @@ def _matched(policy: Policy, rule: NodeRule | None, node: SeenNode) -> Node:
         cpus=rule.cpus if rule and rule.cpus is not None else node.cpus,
         ram_mib=rule.ram_mib if rule and rule.ram_mib is not None else node.ram_mib,
         labels=rule.labels if rule else {},
+        retired=rule is not None and rule.retired,
         accepts=node.reachable and not node.drained and not (rule and rule.retired),
     )
 

@@ -19,7 +19,7 @@ def granted_lease(queue: Queue, workload: Workload) -> Lease:
     length = workload.request.lease_ms if workload.request.lease_ms is not None else queue.lease.default_ms
     if length is not None:
         length = max(0, length - workload.ran_ms)
-    return Lease(length_ms=length, rule="lease")
+    return Lease(length_ms=length, rule="lease", grace_ms=queue.grace_ms, warn_ms=queue.warn_ms)
 
 
 def started_lease(queue: Queue, workload: Workload, lease: Lease, now: Instant) -> Lease:
@@ -34,13 +34,13 @@ def started_lease(queue: Queue, workload: Workload, lease: Lease, now: Instant) 
     return replace(lease, expires_at=expires_at, hard_end_at=hard_end, granted_at=now)
 
 
-def grace_until(allocation: Allocation, queue: Queue) -> Instant | None:
+def grace_until(allocation: Allocation) -> Instant | None:
     """When the stop is sent: the end that people are shown, and the grace after it."""
     if allocation.state in GRACE:
         return allocation.stop_at
     if allocation.lease.expires_at is None:
         return None
-    return Instant(allocation.lease.expires_at + queue.grace_ms)
+    return Instant(allocation.lease.expires_at + allocation.lease.grace_ms)
 
 
 def extensions_left(queue: Queue, workload: Workload) -> int:
@@ -57,12 +57,12 @@ class ExtensionVerdict:
 
 
 def judge_extension(
-    policy: Policy, workload: Workload, allocation: Allocation, by_ms: int, reason: str, now: Instant
+    policy: Policy, workload: Workload, allocation: Allocation, by_ms: int, now: Instant
 ) -> ExtensionVerdict:
     """May this lease be extended by `by_ms`: granted, refused with the limit, or only with an approval.
 
-    Beyond `self_serve` (times, or step) it needs approval, and then a reason where the queue wants one; beyond
-    `max_total` no approver can grant it, only an exception.
+    Beyond `self_serve` (times, or step) it needs approval; beyond `max_total` no approver can grant it, only an
+    exception.
     """
     queue = policy.queues[workload.queue]
     rule, lease = queue.extension, allocation.lease
@@ -131,7 +131,7 @@ def notice_id(allocation: Allocation, threshold_ms: int) -> str:
     return f"{allocation.id}-{allocation.lease.version}-{threshold_ms // 1000}"
 
 
-def due_notice(queue: Queue, allocation: Allocation, given: frozenset[int], now: Instant) -> Notice | None:
+def due_notice(allocation: Allocation, given: frozenset[int], now: Instant) -> Notice | None:
     """The warning to give now, if one is due: the nearest threshold passed since the lease last moved.
 
     `given` are the thresholds already given for this lease version. After a pause only the nearest one is
@@ -144,7 +144,7 @@ def due_notice(queue: Queue, allocation: Allocation, given: frozenset[int], now:
         return None
     passed = [
         threshold
-        for threshold in queue.warn_ms
+        for threshold in lease.warn_ms
         if lease.expires_at - threshold <= now
         and (lease.granted_at is None or lease.expires_at - threshold > lease.granted_at)
     ]
@@ -161,12 +161,3 @@ def due_notice(queue: Queue, allocation: Allocation, given: frozenset[int], now:
         deadline=lease.expires_at,
         issued_at=now,
     )
-
-
-def next_warning(queue: Queue, allocation: Allocation, now: Instant) -> Instant | None:
-    """When the next threshold of this lease is crossed; None when none is left."""
-    lease = allocation.lease
-    if allocation.state is not AllocationState.RUNNING or lease.expires_at is None:
-        return None
-    at = [Instant(lease.expires_at - t) for t in queue.warn_ms if lease.expires_at - t > now]
-    return min(at, default=None)

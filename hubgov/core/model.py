@@ -52,10 +52,11 @@ class Device:
 
     @property
     def key(self) -> DeviceKey:
-        return (self.node, self.index)
+        return (self.node, self.uuid)
 
 
-DeviceKey = tuple[str, int]
+DeviceKey = tuple[str, str]
+"""(node, UUID): a driver may number its cards anew, so that an index names no device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,8 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     accepts: bool = True
     """False while drained, down or retired: what runs goes on, nothing new comes."""
+    retired: bool = False
+    """It never takes work again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +196,7 @@ class DeviceShare:
 
     @property
     def key(self) -> DeviceKey:
-        return (self.node, self.index)
+        return (self.node, self.uuid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +212,9 @@ class Lease:
     hard_end_at: Instant | None = None
     granted_at: Instant | None = None
     """When it began or was last extended: warnings due before that are not given again."""
+    grace_ms: int
+    warn_ms: tuple[int, ...]
+    """Grace and warnings as they were when it was granted: no later policy takes them away."""
     version: int = 1
     rule: str = "lease"
 
@@ -220,6 +226,21 @@ class ProcessId:
     pid: int
     start_ticks: int
     boot_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """What a span of an allocation costs by: price in millionths of the currency an hour, factors in millionths."""
+
+    class_: str
+    price_micro_per_hour: int
+    currency: str
+    queue_factor_micro: int
+    class_factor_micro: int
+    borrowed_factor_micro: int
+    borrowed: bool
+    until: Instant | None = None
+    """When an edit of the policy ended it; None for the one in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +289,8 @@ class Allocation:
     """Started with nobody attached: released unless somebody opens it before this."""
     stop_now: bool = False
     """The stop was asked for without grace."""
+    tariffs: tuple[Tariff, ...] = ()
+    """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
 
     @property
     def charged(self) -> bool:
@@ -413,6 +436,9 @@ class HeldBy:
     owner: str
     team: str
     until: Instant | None
+    """When it is free at the latest, grace and stop included, if nobody extends."""
+    ends_at: Instant | None = None
+    """The end of its lease, as its owner sees it, while it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -256,7 +256,7 @@ def largest_ever(state: State, workload: Workload, offer: Offer) -> int:
     request = workload.request
     per_node = []
     for node in state.nodes.values():
-        if not node_suits(node, workload, offer.pool) or not big_enough(node, workload):
+        if node.retired or not node_suits(node, workload, offer.pool) or not big_enough(node, workload):
             continue
         devices = [
             d

@@ -354,6 +354,7 @@ class Policy:
     reclaim: Reclaim = Reclaim()
     costs: Costs = Costs()
     telemetry_period_ms: int = 10_000
+    """Between readings of the devices; in real time, however fast the clock runs."""
     max_attached: int = 20
     archive: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     notify_channels: tuple[str, ...] = ()

@@ -8,13 +8,18 @@ from fractions import Fraction
 from typing import Any
 
 from hubgov.clock import Instant
-from hubgov.core.amounts import ONE, decayed_use
+from hubgov.core.amounts import FINE_BITS
 from hubgov.core.entitlement import walk, would_be_entitled
 from hubgov.core.model import Workload, WorkloadId
 from hubgov.core.placement import offers
 from hubgov.core.policy import Order
 from hubgov.core.quota import ROOT, Place, project_place, team_place
 from hubgov.core.state import State
+
+SCALE_BITS = 40
+ONE = 1 << SCALE_BITS
+"""Shares are milli-GPUs scaled by this, over a weight."""
+_ROUNDED_OFF = 2 * FINE_BITS - SCALE_BITS
 
 ShareVector = tuple[tuple[int, Fraction], ...]
 """Shares from the root's child down to the project, each (1 if weight 0 else 0, share)."""
@@ -157,15 +162,12 @@ def _held_over_guarantee(state: State, now: Instant) -> dict[Place, int]:
 
 
 def _past_use(state: State, now: Instant) -> dict[Place, int]:
-    """Decayed past use at each place and above it, in milli-GPUs scaled 2^40."""
-    spans: dict[Place, list[tuple[int, int | None, int]]] = {}
-    for segment in state.segments.values():
-        spans.setdefault(segment.place, []).append((segment.start, segment.end, segment.milli_gpus))
+    """Decayed past use at each place and above it, in milli-GPUs scaled 2^40; rounded once, at the end."""
     total: dict[Place, int] = {}
-    for place, segments in spans.items():
-        use = decayed_use(segments, now, state.policy.fairness.half_life_ms)
+    for place, use in state.past.at(now).items():
         _add_up(state, total, place, use)
-    return total
+    half = 1 << (_ROUNDED_OFF - 1)
+    return {place: (use + half) >> _ROUNDED_OFF for place, use in total.items()}
 
 
 def _add_up(state: State, total: dict[Place, int], project: Place, amount: int) -> None:

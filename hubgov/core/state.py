@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hubgov.clock import Instant
 from hubgov.core import quota
-from hubgov.core.amounts import SCALE_BITS
+from hubgov.core.amounts import HALF_LIVES
 from hubgov.core.inventory import capacity, inventory
 from hubgov.core.model import (
     Allocation,
@@ -33,23 +32,13 @@ from hubgov.core.model import (
     Workload,
     WorkloadId,
 )
-from hubgov.core.policy import Policy
+from hubgov.core.past_use import PastUse, Segment
+from hubgov.core.policy import Kind, Policy
 from hubgov.core.quota import Place, QuotaTree
 from hubgov.core.states import AllocationState, WorkloadState
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A span in which an allocation's share and class were constant; `end` None while it is open."""
-
-    allocation: AllocationId
-    place: Place
-    milli_gpus: int
-    start: Instant
-    end: Instant | None
 
 
 class State:
@@ -67,13 +56,27 @@ class State:
         self.saves: dict[str, SaveRecord] = {}
         self.holds: dict[str, QueueHold] = {}
         self.on_device: dict[DeviceKey, tuple[AllocationId, ...]] = {}
-        self.segments: dict[AllocationId, Segment] = {}
+        self.past = PastUse(policy.fairness.half_life_ms)
         self.last_seq = 0
-        self._trees: dict[tuple[ChargeKey, Instant], QuotaTree] = {}
+        self._away: frozenset[Kind] = frozenset()
+        self.back_at: dict[Kind, Instant] = {}
+        """When an engine that had been away answered again: start deadlines count from there."""
+        self._trees: dict[tuple[ChargeKey, Instant | None], QuotaTree] = {}
+        self._windowed: frozenset[ChargeKey] = quota.windowed(policy)
         self._memo: dict[Any, Any] = {}
         self._memo_at: tuple[Instant | None, dict[Any, Any]] = (None, {})
 
     # --- changing ------------------------------------------------------------------------------------
+
+    @property
+    def away(self) -> frozenset[Kind]:
+        """Kinds whose engine doesn't answer: nothing of them is admitted. Seen anew after a restart, not kept."""
+        return self._away
+
+    @away.setter
+    def away(self, kinds: frozenset[Kind]) -> None:
+        self._forget()
+        self._away = kinds
 
     def apply(self, change: Change) -> None:
         """Put the record after the change in the place of the one before. `change.undone` takes it back."""
@@ -143,10 +146,14 @@ class State:
 
     def _use_policy(self, text: PolicyText) -> None:
         self.policy_text, self.policy = text, text.policy
+        half_life = text.policy.fairness.half_life_ms
+        if half_life != self.past.half_life_ms:
+            self.past = PastUse(half_life, self.past.segments.values())
         self._rebuild_nodes()
 
     def _rebuild_nodes(self) -> None:
         self.nodes = inventory(self.policy, self.seen.values())
+        self._windowed = quota.windowed(self.policy)
         self._trees.clear()
 
     def _bind(self, allocation: Allocation) -> None:
@@ -161,21 +168,19 @@ class State:
     def _meter(self, allocation: Allocation, gone: bool) -> None:
         """Keep the segment of past use that the ranking reads: open while charged, closed after."""
         if gone:
-            self.segments.pop(allocation.id, None)
+            self.past.drop(allocation.id)
             return
         if allocation.milli_gpus == 0:
             return
         workload = self.workloads.get(allocation.workload)
-        known = self.segments.get(allocation.id)
+        known = self.past.segments.get(allocation.id)
         if known is None and workload is None:
             return
         place = known.place if known else quota.project_place(workload.project)  # type: ignore[union-attr]
         end = None if allocation.charged else allocation.since
         if known is not None and known.end is not None and not allocation.charged:
             end = known.end  # fenced first, free later: the team's use ended when the charge did
-        self.segments[allocation.id] = Segment(
-            allocation.id, place, allocation.milli_gpus, allocation.reserved_at, end
-        )
+        self.past.put(Segment(allocation.id, place, allocation.milli_gpus, allocation.reserved_at, end))
 
     def tidy(self, now: Instant) -> None:
         """Forget what no rule asks for any more: notices, requests and saves of what is over, and use so long
@@ -183,9 +188,8 @@ class State:
         self.notices = {k: n for k, n in self.notices.items() if n.allocation in self.allocations}
         self.extensions = {k: e for k, e in self.extensions.items() if e.workload in self.workloads}
         self.saves = {k: s for k, s in self.saves.items() if s.workload in self.workloads}
-        since = now - SCALE_BITS * self.policy.fairness.half_life_ms
         self._forget()
-        self.segments = {k: s for k, s in self.segments.items() if s.end is None or s.end > since}
+        self.past.forget_until(Instant(now - HALF_LIVES * self.policy.fairness.half_life_ms))
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -234,11 +238,12 @@ class State:
 
     def tree(self, key: ChargeKey, now: Instant) -> QuotaTree:
         """The quota tree of a (pool, flavor) at `now`."""
-        if (key, now) not in self._trees:
+        at = now if key in self._windowed else None
+        if (key, at) not in self._trees:
             if len(self._trees) > 256:
                 self._trees.clear()
-            self._trees[key, now] = quota.build_tree(self.policy, key, capacity(self.nodes, *key), now)
-        return self._trees[key, now]
+            self._trees[key, at] = quota.build_tree(self.policy, key, capacity(self.nodes, *key), now)
+        return self._trees[key, at]
 
     def free(self, key: DeviceKey) -> int:
         """Milli-GPUs of a device that no live allocation holds, fenced ones included in what is held."""

@@ -92,6 +92,8 @@ MOVES: Mapping[tuple[AllocationState, Event], AllocationState] = MappingProxyTyp
         (_S.RESERVED, _E.START_OVERDUE): _S.RELEASED,
         (_S.RESERVED, _E.EXITED): _S.RELEASED,
         (_S.RESERVED, _E.NODE_LOST): _S.LOST,
+        # Granted to an engine that doesn't answer: nothing runs, so it waits again at its old place.
+        (_S.RESERVED, _E.UNKNOWN_TO_ENGINE): _S.RELEASED,
         (_S.STARTING, _E.READY): _S.RUNNING,
         (_S.STARTING, _E.EXITED): _S.RELEASING,
         (_S.STARTING, _E.CANCELLED): _S.STOPPING,

@@ -6,12 +6,13 @@ them applies anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from hubgov.clock import Instant
 from hubgov.core.lease import granted_lease, started_lease
-from hubgov.core.model import Allocation, AllocationId, Change, Workload
+from hubgov.core.model import Allocation, AllocationId, Change, ExtensionState, Workload
 from hubgov.core.placement import Fit, Offer
 from hubgov.core.policy import Kind
 from hubgov.core.state import State
@@ -101,7 +102,17 @@ def moved(
         # Any move is a new version of the document that clients poll for.
         name = f"workload_{then.state.value}" if then.state is not workload.state else "workload_moved"
         changes.append(Change(event=name, before=workload, after=then, actor=actor, reason=reason))
+    if target not in METERED and allocation.state in METERED:
+        changes.extend(_lapsed(state, workload, at))
     return tuple(changes)
+
+
+def _lapsed(state: State, workload: Workload, at: Instant) -> Iterator[Change]:
+    """A request for more time that nobody decided ends with the session: its stop is sent, or it is over."""
+    for request in sorted(state.extensions.values(), key=lambda e: e.id):
+        if request.workload == workload.id and request.state is ExtensionState.NEEDS_APPROVAL:
+            after = replace(request, state=ExtensionState.LAPSED, decided_at=at, decided_by=SERVICE)
+            yield Change(event="extension_lapsed", before=request, after=after, actor=SERVICE)
 
 
 def _on_ready(state: State, workload: Workload, allocation: Allocation, at: Instant) -> Allocation:

@@ -30,8 +30,8 @@ DEMO: Mapping[str, tuple[str, str]] = {
     ),
     "sign_ins": ("Sign in as (passwords are shown this once):", "登录账号（密码仅显示这一次）："),
     "sign_ins_known": (
-        "Sign in as amy, bo, lena or admin. Passwords were shown at the first start; --new-passwords makes new.",
-        "可用账号 amy、bo、lena、admin。密码已在首次启动时显示；--new-passwords 可重新生成。",
+        "Sign in as amy, bo, lena or admin. Their passwords were shown before; --new-passwords makes new ones.",
+        "可用账号 amy、bo、lena、admin。密码此前已显示；--new-passwords 可重新生成。",
     ),
     "amy": ("data scientist in team vision", "数据科学家，团队 vision"),
     "bo": ("data scientist in team nlp", "数据科学家，团队 nlp"),
@@ -52,6 +52,10 @@ DEMO: Mapping[str, tuple[str, str]] = {
     ),
     "stop": ("Stop all of it:  ./deploy/up --down", "全部停止：  ./deploy/up --down"),
     "running": ("It was running already; nothing was changed.", "已在运行，未做更改。"),
+    "running_new_passwords": (
+        "It was running already and goes on; only the passwords are new, the old ones no longer work.",
+        "已在运行并继续运行；仅密码已更换，旧密码不再有效。",
+    ),
     "down": ("Stopped. The data stays in {state}.", "已停止。数据保留在 {state}。"),
     "not_running": ("Nothing of it was running.", "没有正在运行的进程。"),
     "starting": ("Starting JupyterHub and hubgov …", "正在启动 JupyterHub 与 hubgov …"),

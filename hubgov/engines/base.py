@@ -69,5 +69,9 @@ class Engine(ABC):
         """What is there now. Cheap and without waiting."""
 
     @abstractmethod
+    async def answers(self) -> bool:
+        """Whether the controller behind the engine can be asked for anything now."""
+
+    @abstractmethod
     async def knows(self, workload: Workload) -> Knows:
         """Whether the controller behind the engine knows of this workload."""

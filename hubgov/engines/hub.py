@@ -63,6 +63,12 @@ class HubEngine(Engine):
             return Seen.ALIVE
         return Seen.GONE if processes.box_gone(main, init, mark(self._site, allocation)) else Seen.ENDED
 
+    async def answers(self) -> bool:
+        try:
+            return (await self._ask("GET", "/")).status_code < 500
+        except Unavailable:
+            return False
+
     async def knows(self, workload: Workload) -> Knows:
         try:
             answer = await self._ask("GET", f"/users/{quote(workload.owner, safe='')}")

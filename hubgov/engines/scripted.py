@@ -119,6 +119,9 @@ class ScriptedEngine(Engine):
             return Seen.ALIVE
         return Seen.ENDED if now < run.all_until else Seen.GONE
 
+    async def answers(self) -> bool:
+        return not self.script.down
+
     async def knows(self, workload: Workload) -> Knows:
         if self.script.down:
             return Knows.UNKNOWN

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from hubgov.clock import Instant
-from hubgov.core.amounts import SCALE_BITS
+from hubgov.core.amounts import HALF_LIVES
 from hubgov.core.metering import Account, UsageSegment
 from hubgov.core.model import (
     Allocation,
@@ -26,9 +26,10 @@ from hubgov.core.model import (
     SeenNode,
     Workload,
 )
+from hubgov.core.past_use import Segment
 from hubgov.core.policy import Policy
 from hubgov.core.quota import project_place
-from hubgov.core.state import Segment, State
+from hubgov.core.state import State
 from hubgov.core.transitions import SERVICE
 from hubgov.ledger import schema
 from hubgov.ledger.codec import decode
@@ -119,7 +120,7 @@ def _load_past_use(connection: sa.Connection, state: State, now: Instant) -> Non
 
     A charge ended where its usage did; what was fenced after that is the pool's.
     """
-    since = now - SCALE_BITS * state.policy.fairness.half_life_ms
+    since = now - HALF_LIVES * state.policy.fairness.half_life_ms
     a, s = schema.allocation, schema.segment
     charged_until = sa.func.max(s.c.ended).label("charged_until")
     query = (
@@ -130,13 +131,8 @@ def _load_past_use(connection: sa.Connection, state: State, now: Instant) -> Non
     )
     for row in connection.execute(query):
         allocation = AllocationId(row.id)
-        state.segments[allocation] = Segment(
-            allocation,
-            project_place(row.project),
-            row.milli_gpus,
-            Instant(row.reserved_at),
-            Instant(row.charged_until),
-        )
+        place, until = project_place(row.project), Instant(row.charged_until)
+        state.past.put(Segment(allocation, place, row.milli_gpus, Instant(row.reserved_at), until))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

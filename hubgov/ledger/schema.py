@@ -105,7 +105,7 @@ device_share = sa.Table(
     "device_share",
     metadata,
     sa.Column("node", sa.Text, primary_key=True),
-    sa.Column("device", sa.BigInteger, primary_key=True),
+    sa.Column("device", sa.Text, primary_key=True),
     sa.Column("allocation", sa.Text, sa.ForeignKey("allocation.id"), primary_key=True),
     sa.Column("milli", sa.BigInteger, nullable=False),
     sa.Column("memory_mib", sa.BigInteger, nullable=False),
@@ -120,7 +120,7 @@ device_share = sa.Table(
         postgresql_where=sa.text("milli = 1000"),
     ),
 )
-"""Which live allocation holds which device; rows go when the device is free again (the history is `segment`)."""
+"""Which live allocation holds which device (a UUID); rows go when it is free again (history: `segment`)."""
 
 charge = sa.Table(
     "charge",

@@ -68,8 +68,8 @@ class _Batch:
         else:
             table, row = _row(record)
             self._put(table, record_id(record), row)
-        if entry.segment is not None:
-            self._append(schema.segment, _segment_row(entry.segment))
+        if entry.segments:
+            self._append(schema.segment, *map(_segment_row, entry.segments))
 
     def flush(self, connection: sa.Connection) -> None:
         tables = metadata_order()
@@ -161,7 +161,7 @@ def _row(record: Record) -> tuple[sa.Table, Row]:
 
 def _share_rows(a: Allocation) -> list[Row]:
     return [
-        {"node": s.node, "device": s.index, "allocation": a.id, "milli": s.milli, "memory_mib": s.memory_mib}
+        {"node": s.node, "device": s.uuid, "allocation": a.id, "milli": s.milli, "memory_mib": s.memory_mib}
         for s in a.devices
     ]
 

@@ -59,10 +59,11 @@ class InUse:
     kind: str
     name: str
     workloads: tuple[str, ...]
+    way_out: str = "mark it retired: true first"
 
     def __str__(self) -> str:
         """What is in use, by whom, and the way out."""
-        return f"{self.kind} {self.name} is in use by {', '.join(self.workloads)}; mark it retired: true first"
+        return f"{self.kind} {self.name} is in use by {', '.join(self.workloads)}; {self.way_out}"
 
 
 def diff(old: Policy, new: Policy) -> tuple[Edit, ...]:
@@ -81,6 +82,12 @@ def in_use(old: Policy, new: Policy, usage: Usage) -> tuple[InUse, ...]:
         users: Users = getattr(usage, section)
         gone: set[str] = set(getattr(old, section)) - set(getattr(new, section))
         found.extend(_taken(section.removesuffix("s"), gone, users))
+    for name in sorted(set(old.projects) & set(new.projects) & set(usage.projects)):
+        # Charges and sight go by the team that the work was submitted under.
+        if old.projects[name].team != new.projects[name].team:
+            way_out = f"move it from team {old.projects[name].team} when these have ended"
+            live = tuple(sorted(usage.projects[name]))
+            found.append(InUse(kind="project", name=name, workloads=live, way_out=way_out))
     found.extend(_taken("node", _node_names(old) - _node_names(new), usage.nodes))
     kept = _node_names(new)
     lost = _devices(old) - _devices(new)

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from hubgov import wire
 from hubgov.control.submit import Draft
+from hubgov.core.model import Request, WorkloadId
 
 MOST = 10**15
 """What is a number at all: above, it is malformed; below, the policy's bounds refuse it with their Decision."""
@@ -160,29 +161,31 @@ class WorkloadBody(Strict):
         """The request as the use cases take it."""
         return Draft(
             queue=self.queue,
-            milli_gpus=self.gpus,
             kind=self.kind,
             name=self.name,
             project=self.project,
             team=self.team,
-            flavors=tuple(self.flavor or ()),
-            memory_mib=self.memory,
-            cpus=self.cpus,
-            ram_mib=self.ram,
-            need=self.need,
-            nodes=self.nodes,
             priority=self.priority,
-            lease_ms=self.lease,
-            preemptible=self.preemptible,
-            override=self.override,
-            retry_max=self.retry,
-            start_deadline_ms=self.start_deadline,
-            after=tuple(self.after),
-            model=self.model,
-            labels=self.labels,
-            server=self.server or "",
-            profile=self.profile,
-            resumes=self.resumes,
+            request=Request(
+                milli_gpus=self.gpus,
+                flavors=tuple(self.flavor or ()),
+                memory_mib=self.memory,
+                cpus=self.cpus,
+                ram_mib=self.ram,
+                need=self.need,
+                nodes=self.nodes,
+                lease_ms=self.lease,
+                preemptible=self.preemptible,
+                override=self.override,
+                retry_max=self.retry,
+                start_deadline_ms=self.start_deadline,
+                after=tuple(WorkloadId(other) for other in self.after),
+                model=self.model,
+                labels=self.labels,
+                server=self.server or "",
+                profile=self.profile,
+                resumes=WorkloadId(self.resumes) if self.resumes else None,
+            ),
         )
 
 

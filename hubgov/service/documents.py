@@ -15,7 +15,7 @@ from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
 from hubgov.core.entitlement import walk
 from hubgov.core.lease import extensions_left, grace_until
-from hubgov.core.metering import UsageSegment, cost_of, segment_until
+from hubgov.core.metering import UsageSegment, cost_of, segments_until
 from hubgov.core.model import (
     Allocation,
     Blocker,
@@ -99,9 +99,9 @@ class Desk:
         live = self.state.allocation_of(workload) if workload.live else None
         allocation = live or last
         decision = self._decision_on(workload, full)
-        cost = sum((cost_of(s) for s in segments), start=Fraction(0))
         if live is not None:
-            cost += cost_of(segment_until(self.state, workload, live, max(self.now, live.since)))
+            segments += segments_until(self.state, workload, live, max(self.now, live.since))
+        cost = sum((cost_of(s) for s in segments), start=Fraction(0))
         request = workload.request
         inside = may_read(self.actor, policy, workload)
         return wire.Workload(
@@ -198,9 +198,16 @@ class Desk:
         """Whether its devices are made up; of one that waits, whether those it waits for are."""
         if allocation is not None:
             return any(share.simulated for share in allocation.devices)
-        queue = self.state.policy.queues.get(workload.queue)
-        pools = queue.pools if queue is not None and workload.request.smallest else ()
-        return any(d.simulated for node in self.state.nodes.values() for d in node.devices if d.pool in pools)
+        return self.simulated_in(workload.queue) if workload.request.smallest else False
+
+    def simulated_in(self, queue: str) -> bool:
+        """Whether a device that work of this queue may get is made up."""
+        found = self.state.policy.queues.get(queue)
+        return found is not None and any(self.simulated_pool(pool) for pool in found.pools)
+
+    def simulated_pool(self, pool: str) -> bool:
+        """Whether a device of this pool is made up; a pool never has both."""
+        return any(d.simulated for node in self.state.nodes.values() for d in node.devices if d.pool == pool)
 
     def _entitled(self, allocation: Allocation | None) -> bool | None:
         if allocation is None or allocation.charge_key is None:
@@ -218,7 +225,7 @@ class Desk:
         step = queue.extension.step_ms // 1000 if queue.extension else None
         return {
             "expires_at": _time(lease.expires_at),
-            "grace_until": _time(grace_until(allocation, queue)),
+            "grace_until": _time(grace_until(allocation)),
             "hard_end_at": _time(lease.hard_end_at),
             "binding_rule": lease.rule,
             "lease_seconds": lease.length_ms // 1000 if lease.length_ms is not None else None,
@@ -268,8 +275,15 @@ class Desk:
 
     # --- decisions -----------------------------------------------------------------------------------
 
-    def decision(self, decision: Decision, workload: Workload | None = None) -> wire.Decision:
-        """The Decision with its sentence, its numbers in the wire's units, holders as far as may be seen."""
+    def decision(
+        self, decision: Decision, workload: Workload | None = None, *, simulated: bool = False
+    ) -> wire.Decision:
+        """The Decision with its sentence, its numbers in the wire's units, holders as far as may be seen.
+
+        `simulated` tells of a request that is no workload yet whether the devices it asks for are made up.
+        """
+        if workload is not None:
+            simulated = self._simulated(workload, self.state.allocation_of(workload) if workload.live else None)
         return wire.Decision(
             outcome=decision.outcome.value,
             code=decision.code,
@@ -284,6 +298,7 @@ class Desk:
             evaluated_at=to_rfc3339(decision.evaluated_at),
             policy_version=decision.policy_version,
             next_steps=self.reader.steps(decision),
+            simulated=simulated,
         )
 
     def _blocker(self, b: Blocker) -> wire.Blocker:
@@ -304,9 +319,10 @@ class Desk:
 
     def _holder(self, holder: HeldBy) -> wire.Holder:
         """Other teams' work is counted, not named."""
+        times = {"until": _time(holder.until), "ends_at": _time(holder.ends_at)}
         if self.reader.sees(holder) or self.actor.is_user(holder.owner):
-            return wire.Holder(workload=holder.workload, owner=holder.owner, until=_time(holder.until))
-        return wire.Holder(workload="-", owner=f"team {holder.team}", until=_time(holder.until))
+            return wire.Holder(workload=holder.workload, owner=holder.owner, **times)
+        return wire.Holder(workload="-", owner=f"team {holder.team}", **times)
 
     def extension(self, request: ExtensionRequest, decision: Decision | None = None) -> wire.Extension:
         """The document of a request for more time, with the Decision it got when that is at hand."""

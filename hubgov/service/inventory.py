@@ -121,6 +121,7 @@ def quota_rows(desk: Desk) -> list[wire.Quota]:
                     available=wire.gpus(quota.available(tree, used, place)),
                     window=share.window,
                     next_change=to_rfc3339(change) if change is not None else None,
+                    simulated=desk.simulated_pool(key[0]),
                 )
             )
     return rows

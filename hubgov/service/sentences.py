@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from hubgov import texts, wire
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
+from hubgov.core.explain import ENGINE_AWAY
 from hubgov.core.model import Blocker, Decision, HeldBy, Workload
 from hubgov.core.policy import Policy
 
@@ -57,7 +58,8 @@ class Reader:
         if first is not None:
             facts |= self._blocker_facts(first)
             facts["have_ago"] = self.amount(first.need, first.unit)
-        return texts.say(decision.code, self.lang, **facts)
+        away = decision.code == "held" and decision.rule == ENGINE_AWAY
+        return texts.say("engine_away" if away else decision.code, self.lang, **facts)
 
     def _fact(self, name: str, value: int | str, unit: str) -> str:
         if isinstance(value, str):
@@ -85,7 +87,10 @@ class Reader:
         }
         who = next((h for h in blocker.held_by if h.until is not None and h.until == blocker.frees_at), None)
         if who is not None:
-            facts["frees"] = texts.word(texts.WORDS, "frees", self.lang, at=facts["at"], who=self.who(who))
+            sentence, known = "frees", {"at": facts["at"], "who": self.who(who)}
+            if who.ends_at is not None:
+                sentence, known["end"] = "frees_after_end", self.clock(who.ends_at)
+            facts["frees"] = texts.word(texts.WORDS, sentence, self.lang, **known)
         return facts
 
     def scope(self, scope: str) -> str:

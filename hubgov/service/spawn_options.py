@@ -8,7 +8,7 @@ from hubgov import texts, wire
 from hubgov.clock import to_rfc3339
 from hubgov.control import submit
 from hubgov.control.actor import Actor
-from hubgov.core.model import Health, Workload
+from hubgov.core.model import Health, Request, Workload
 from hubgov.core.policy import Kind, SpawnProfile
 from hubgov.core.state import State
 from hubgov.service.documents import Desk
@@ -54,13 +54,15 @@ def _profile(
     queue = state.policy.queues[profile.queue]
     draft = submit.Draft(
         queue=profile.queue,
-        milli_gpus=(profile.gpus_milli,),
         kind=Kind.NOTEBOOK.value,
         project=project,
-        flavors=(profile.flavor,) if profile.flavor else (),
-        memory_mib=profile.memory_mib,
-        cpus=profile.cpus,
-        ram_mib=profile.ram_mib,
+        request=Request(
+            milli_gpus=(profile.gpus_milli,),
+            flavors=(profile.flavor,) if profile.flavor else (),
+            memory_mib=profile.memory_mib,
+            cpus=profile.cpus,
+            ram_mib=profile.ram_mib,
+        ),
     )
     free, total, flavors = _free(state, profile)
     prices = [state.policy.flavors[name].price_micro_per_hour for name in flavors]
@@ -75,7 +77,7 @@ def _profile(
         "memory_mib": profile.memory_mib,
         "cpus": profile.cpus,
         "ram_mib": profile.ram_mib,
-        "decision": desk.decision(decision),
+        "decision": desk.decision(decision, simulated=profile.gpus_milli > 0 and desk.simulated_in(profile.queue)),
         "free": free,
         "total": total,
         "price_per_hour": desk.money(min(prices)) if prices else None,

@@ -59,6 +59,7 @@ class Patience:
 
     first_line: float = 60.0
     line: float = 30.0
+    """Between readings, the period included."""
     to_stop: float = 3.0
     no_driver: float = 300.0
 
@@ -91,6 +92,8 @@ class NvmlProbe(Probe):
     ) -> None:
         self._node = node
         self._clock = clock
+        self._period = period
+        self._paced = False
         self._patience = patience or Patience(line=period + 20.0)
         self._command = command or (
             sys.executable, "-m", "hubgov.telemetry.nvml_child", "--period", str(period)
@@ -118,6 +121,15 @@ class NvmlProbe(Probe):
         if time.monotonic() - self._heard_at <= self._patience.line:
             return self._last
         return turned_unknown(self._last, trouble or "the prober does not answer")
+
+    def pace(self, seconds: float) -> None:
+        if seconds == self._period:
+            return
+        line = self._patience.line + seconds - self._period
+        self._patience = dataclasses.replace(self._patience, line=line)
+        self._period, self._paced = seconds, True
+        if self._child is not None:
+            self._child.pace(seconds)
 
     async def first_word(self) -> Reading:
         """The first reading, once there is one or little hope of one: no driver, or three vain tries."""
@@ -153,6 +165,8 @@ class NvmlProbe(Probe):
         except OSError as error:
             self._tell(ProbeEvent(Happening.NOT_STARTED, f"the prober can't be started: {error}"))
             return 0, Happening.NOT_STARTED
+        if self._paced:
+            child.pace(self._period)
         readings, ending = await self._listen(child)
         self._tell(ending)
         if not await self._put_down(child):
@@ -305,6 +319,12 @@ class _Child(asyncio.SubprocessProtocol):
             async with asyncio.timeout(seconds):
                 await self.exited.wait()
         return self.exited.is_set()
+
+    def pace(self, seconds: float) -> None:
+        """Tell it how many seconds to let pass between readings."""
+        pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(_STDIN))
+        if pipe is not None and not pipe.is_closing():
+            pipe.write(f"{seconds}\n".encode())
 
     def close_input(self) -> None:
         self._close(_STDIN)

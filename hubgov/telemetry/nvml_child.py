@@ -1,7 +1,8 @@
 """What do this machine's NVIDIA cards say? A process of its own, as a call into the driver may never return.
 
 `python -m hubgov.telemetry.nvml_child --period 10` prints a line per reading (see `lines`) until its standard
-input ends, which it does when the parent is gone. Nothing else in hubgov imports pynvml.
+input ends, which it does when the parent is gone; a line on it is another period, from then on. Nothing else in
+hubgov imports pynvml.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import queue
 import signal
 import sys
 import threading
@@ -250,16 +252,17 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="hubgov.telemetry.nvml_child")
     parser.add_argument("--period", type=float, default=10.0, help="seconds between readings")
     period: float = parser.parse_args(arguments).period
-    stop = threading.Event()
-    threading.Thread(target=_wait_for_the_parents_end, args=(stop,), daemon=True).start()
+    periods: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+    threading.Thread(target=_hear_the_parent, args=(periods,), daemon=True).start()
     signal.signal(signal.SIGTERM, _leave)
     try:
-        return _print_readings(period, stop)
+        return _print_readings(period, periods)
     except BrokenPipeError:
         return 0
 
 
-def _print_readings(period: float, stop: threading.Event) -> int:
+def _print_readings(period: float, periods: queue.SimpleQueue[float | None]) -> int:
+    """Print a reading every `period` seconds, or every so many as `periods` says; None there ends it."""
     try:
         nvmlInit()
     except NVMLError_LibraryNotFound:
@@ -272,8 +275,11 @@ def _print_readings(period: float, stop: threading.Event) -> int:
     try:
         while True:
             _say(encode(reader.read()))
-            if stop.wait(period):
-                return 0
+            with contextlib.suppress(queue.Empty):
+                said = periods.get(timeout=period)
+                if said is None:
+                    return 0
+                period = said
     except DriverTroubleError as trouble:
         _say(encode(Unavailable(f"the NVIDIA driver does not answer: {trouble}", no_driver=False)))
         return EXIT_DRIVER
@@ -288,11 +294,15 @@ def _say(line: bytes) -> None:
         line = line[os.write(1, line) :]
 
 
-def _wait_for_the_parents_end(stop: threading.Event) -> None:
-    """Ends the process when standard input does; by force when the driver keeps the main thread."""
-    while os.read(0, 4096):
-        pass
-    stop.set()
+def _hear_the_parent(periods: queue.SimpleQueue[float | None]) -> None:
+    """Passes on the periods that come on standard input. Ends the process when that does; by force when the driver
+    keeps the main thread."""
+    part = b""
+    while said := os.read(0, 4096):
+        *lines, part = (part + said).split(b"\n")
+        for line in lines:
+            periods.put(float(line))
+    periods.put(None)
     threading.Event().wait(_LAST_CALL_SECONDS)
     os._exit(EXIT_DRIVER)
 

@@ -74,6 +74,11 @@ class Probe(ABC):
         """The last good reading, at once. Once it is too old its devices are unknown, with the reason."""
 
     @abstractmethod
+    def pace(self, seconds: float) -> None:
+        """Let so many real seconds pass between readings from now on; the next one comes at once. The pace that it
+        has already changes nothing."""
+
+    @abstractmethod
     async def close(self) -> None:
         """Stop reading and leave no process or task behind, as far as the system allows it."""
 

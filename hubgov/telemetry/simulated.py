@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import time
@@ -75,6 +76,7 @@ class SimulatedProbe(Probe):
         self._last = Reading(node, clock.now(), idle, None)
         self._sampled_at = time.monotonic()
         self._task: asyncio.Task[None] | None = None
+        self._paced = asyncio.Event()
         self._trouble: str | None = None
 
     async def start(self) -> None:
@@ -82,10 +84,15 @@ class SimulatedProbe(Probe):
             self._task = asyncio.create_task(self._sample_for_ever(), name="simulated probe")
 
     def latest(self) -> Reading:
-        silent = time.monotonic() - self._sampled_at > self._deadline
+        silent = time.monotonic() - self._sampled_at > self._period + self._deadline
         if silent or self._trouble:
             return turned_unknown(self._last, self._trouble or "the load of the processes could not be sampled")
         return self._last
+
+    def pace(self, seconds: float) -> None:
+        if seconds != self._period:
+            self._period = seconds
+            self._paced.set()
 
     async def close(self) -> None:
         if self._task is not None:
@@ -110,7 +117,10 @@ class SimulatedProbe(Probe):
                 if self._trouble is None:
                     log.exception("the simulated devices could not be sampled")
                 self._trouble = f"the simulated devices could not be sampled: {error!r}"
-            await asyncio.sleep(self._period)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._period):
+                    await self._paced.wait()
+            self._paced.clear()
 
     def _device(self, index: int, load: Load | None) -> DeviceReading:
         """A device under a load; None is a device that nothing alive holds."""

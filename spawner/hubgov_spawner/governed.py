@@ -19,7 +19,7 @@ from traitlets.config import LoggingConfigurable
 
 from hubgov import errors, processes
 from hubgov.wire import Launch, ProcessRef, Workload
-from hubgov_spawner import options, options_form, page_texts, progress, receipts, refusals
+from hubgov_spawner import choices, options, options_form, page_texts, progress, receipts, refusals
 from hubgov_spawner.client import Client, ServiceError
 from hubgov_spawner.reports import Held, Reporter
 from hubgov_spawner.waiting import AWAY_SECONDS, Applicant
@@ -68,6 +68,8 @@ class GovernedMixin(_Base):  # type: ignore[misc]
     """What the server runs on; also in the hub's database."""
     ticket: Workload | None = None
     """The workload as the service told it last, while a spawn is on."""
+    hubgov_simulated = False
+    """Whether the devices of the server, or those that it waits for, are made up; for the hub's pages."""
 
     _launch: Launch | None = None
     _ready_told = False
@@ -134,7 +136,13 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         if error.reason in ("policy", "invalid", "over"):
             # What was refused isn't what the next start without options of its own should ask for.
             self.orm_spawner.user_options = {}
-        return refusals.shown(error)
+        error = refusals.shown(error)
+        if error.reason == "queue":
+            choices.forget(self.user.name, self.name)
+        else:
+            told = error.reason in ("policy", "invalid")  # the rest passes, and is no matter of what was chosen
+            choices.refuse(self.user.name, self.name, error.jupyterhub_html_message if told else "", self._lang)
+        return error
 
     async def _governed_start(self, began: float) -> str:
         client = self.hubgov_client(self._lang)
@@ -143,6 +151,7 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         room = max(self.start_timeout - min(START_SECONDS, self.start_timeout / 2), 0.0)
         workload = await self._applicant(client).granted(wanted, began + min(self.attach_seconds, room))
         self._show(workload)
+        choices.forget(self.user.name, self.name)
         if "resumes" in wanted:  # once: the next start of this server resumes nothing
             rest = {key: value for key, value in wanted.items() if key != "resumes"}
             self.orm_spawner.user_options = rest
@@ -270,6 +279,7 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         if self.held is not None:
             held = self.held
             state["hubgov"] = [held.workload, held.attempt, held.allocation, self._ready_told]
+            state["hubgov_simulated"] = self.hubgov_simulated
         return state
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -278,12 +288,13 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         if state.get("hubgov"):
             workload, attempt, allocation, self._ready_told = state["hubgov"]
             self.held = Held(workload=workload, attempt=attempt, allocation=allocation)
+            self.hubgov_simulated = bool(state.get("hubgov_simulated"))
 
     def clear_state(self) -> None:
         """Forget the session that ended."""
         super().clear_state()
         self.held = self.ticket = self._launch = None
-        self._ready_told = self._end_told = False
+        self._ready_told = self._end_told = self.hubgov_simulated = False
 
     async def get_url(self) -> str:
         """Where the server is. The hub asks after a restart: a start that it didn't see the end of is told now."""
@@ -356,7 +367,7 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         return Reporter(client=self.hubgov_client("en"), log=self.log)
 
     def _show(self, ticket: Workload) -> None:
-        self.ticket = ticket
+        self.ticket, self.hubgov_simulated = ticket, ticket.simulated
         self._notify()
 
     def _set_zone(self, zone: str) -> None:

@@ -14,7 +14,8 @@ from markupsafe import Markup
 
 from hubgov import errors
 from hubgov.wire import format_span
-from hubgov_spawner import options, page_texts, refusals
+from hubgov_spawner import choices, options, page_texts, refusals
+from hubgov_spawner.choices import Choice
 from hubgov_spawner.client import ServiceError
 from hubgov_spawner.page_texts import clock, money, number, say
 
@@ -28,17 +29,16 @@ _STYLE = """
 .hubgov-card:has(input:checked) { border-color: var(--bs-primary); box-shadow: inset 3px 0 0 var(--bs-primary); }
 .hubgov-card small { display: block; color: var(--bs-secondary-color); margin-left: 1.4rem; }
 .hubgov-card.off { opacity: .75; }
-.hubgov-simulated {
-  background: repeating-linear-gradient(45deg, transparent 0 8px, rgba(128, 128, 128, .25) 8px 16px);
-  border: 1px dashed currentColor; border-radius: .25rem; padding: .1rem .5rem; }
 .hubgov-times label { margin-right: 1rem; }
 .hubgov-times input[type=text] { width: 5rem; display: inline-block; }
 """
 
 
 async def options_form(spawner: Any) -> str:
-    """The form for this spawner's user, filled in as he chose last."""
-    lang = page_texts.language(spawner.handler)
+    """The form for this spawner's user, filled in as he chose last; after a refusal, as he chose then."""
+    posted = choices.submitted()
+    choice = posted or choices.kept(spawner.user.name, spawner.name)
+    lang = (posted.lang if posted else "") or page_texts.language(spawner.handler)
     groups = [group.name for group in spawner.user.groups]
     client = spawner.hubgov_client(lang)
     try:
@@ -46,11 +46,13 @@ async def options_form(spawner: Any) -> str:
     except ServiceError as error:
         spawner.log.warning("Form of %s: the governing service: %s", spawner.user.name, error)
         return notice(say("form_offline", lang))
-    return form(found, lang)
+    # Where the form is shown in answer to a form, the hub's page tells the reason itself.
+    return form(found, lang, choice, reason=choice.reason if choice and not posted else "")
 
 
 def options_from_form(form_data: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """The options of a submitted form; SpawnException when they can't be read."""
+    choices.submit(form_data)
     try:
         return options.from_form(form_data)
     except errors.Invalid as error:
@@ -62,29 +64,40 @@ def notice(text: str) -> str:
     return str(Markup('<p class="alert alert-warning" role="status">{}</p>').format(text))
 
 
-def form(found: Mapping[str, Any], lang: str) -> str:
-    """The form of an answer of GET /spawn-options."""
+def form(found: Mapping[str, Any], lang: str, choice: Choice | None = None, *, reason: str = "") -> str:
+    """The form of an answer of GET /spawn-options, filled in as `choice` says. `reason` is HTML, shown on top."""
     profiles, projects = found.get("profiles", ()), found.get("projects", ())
     if not profiles or not projects:
         return notice(say("empty", lang))
     possible = [p for p in profiles if p["decision"]["outcome"] != "refused"]
     refused = [p for p in profiles if p["decision"]["outcome"] == "refused"]
-    last = found.get("last") or {}
+    last, wanted = found.get("last") or {}, choice.fields if choice else {}
+    # One that was chosen stays so though it isn't possible: another project or time may be what it takes.
+    asked = next((p for p in refused if p["name"] == wanted.get("profile")), None)
+    if asked is not None:
+        possible.append(asked)
+        refused.remove(asked)
     names = [p["name"] for p in possible]
-    chosen = last["profile"] if last.get("profile") in names else (names[0] if names else None)
+    preferred = [name for name in (wanted.get("profile"), last.get("profile"), *names) if name in names]
+    chosen = preferred[0] if preferred else None
     cards = [_card(found, profile, profile["name"] == chosen, lang) for profile in possible]
-    cards += [_card(found, profile, False, lang) for profile in refused[:SHOWN_REFUSED]]
+    cards += [_card(found, profile, None, lang) for profile in refused[:SHOWN_REFUSED]]
     hidden = len(refused) - SHOWN_REFUSED
     parts = [
         Markup("<style>{}{}</style>").format(Markup(_STYLE), _rules(possible)),
+        _alert(reason) if reason else Markup(),
         _simulated(lang) if found.get("simulated") else Markup(),
         _group(say("profile", lang), Markup().join(cards)),
         Markup("<p>{}</p>").format(say("more_refused", lang, n=hidden)) if hidden > 0 else Markup(),
-        _group(say("time", lang), _times(possible, chosen, last, lang)),
-        _projects(projects, last.get("project"), lang),
+        _group(say("time", lang), _times(possible, chosen, last, wanted, lang)),
+        _projects(projects, wanted.get("project") or last.get("project"), lang),
         _panel(found, possible, lang),
     ]
     return str(Markup('<div class="hubgov-form" lang="{}">{}</div>').format(lang, Markup().join(parts)))
+
+
+def _alert(html: str) -> Markup:
+    return Markup('<div class="alert alert-danger" role="alert">{}</div>').format(Markup(html))
 
 
 def _group(title: str, content: Markup) -> Markup:
@@ -100,9 +113,8 @@ def _simulated(lang: str) -> Markup:
 # --- profiles ------------------------------------------------------------------------------------------
 
 
-def _card(found: Mapping[str, Any], profile: Mapping[str, Any], chosen: bool, lang: str) -> Markup:
-    """A profile to choose, or one that isn't possible with the rule that says so."""
-    refused = profile["decision"]["outcome"] == "refused"
+def _card(found: Mapping[str, Any], profile: Mapping[str, Any], chosen: bool | None, lang: str) -> Markup:
+    """A profile to choose, `chosen` or not; None for one that can't be, with the rule that says so."""
     facts = [_devices(profile, lang)]
     if profile.get("total"):
         facts.append(say("free", lang, free=profile["free"], total=profile["total"]))
@@ -118,9 +130,9 @@ def _card(found: Mapping[str, Any], profile: Mapping[str, Any], chosen: bool, la
         "<strong>{}</strong><small>{}</small>{}</label>"
     )
     return card.format(
-        " off" if refused else "",
+        " off" if profile["decision"]["outcome"] == "refused" else "",
         profile["name"],
-        Markup(" disabled") if refused else Markup(" checked") if chosen else Markup(),
+        Markup(" disabled") if chosen is None else Markup(" checked") if chosen else Markup(),
         profile["title"],
         " · ".join(facts),
         Markup("<small>{}</small>").format(why) if why else Markup(),
@@ -160,23 +172,50 @@ def _hours(profiles: Sequence[Mapping[str, Any]]) -> list[int]:
     return [h for h in options.HOURS if None in limits or h * 3600 <= longest]
 
 
-def _times(profiles: Sequence[Mapping[str, Any]], chosen: str | None, last: Mapping[str, Any], lang: str) -> Markup:
+def _times(
+    profiles: Sequence[Mapping[str, Any]],
+    chosen: str | None,
+    last: Mapping[str, Any],
+    wanted: Mapping[str, str],
+    lang: str,
+) -> Markup:
     hours = _hours(profiles)
     profile = next((p for p in profiles if p["name"] == chosen), None)
-    seconds = last.get("lease_seconds") or (profile.get("lease_default_seconds") if profile else None) or 3600
-    if profile and profile.get("lease_max_seconds"):
-        seconds = min(seconds, profile["lease_max_seconds"])
-    custom = seconds not in [h * 3600 for h in hours]
+    picked, typed = _picked(wanted, hours) or _usual(profile, last, hours)
     button = Markup('<label><input type="radio" name="hours" value="{}"{}> {}</label>')
     checked = Markup(" checked")
-    parts = [button.format(h, checked if seconds == h * 3600 else Markup(), say("hours", lang, n=h)) for h in hours]
-    parts.append(button.format("custom", checked if custom else Markup(), say("custom", lang)))
+    parts = [button.format(h, checked if picked == str(h) else Markup(), say("hours", lang, n=h)) for h in hours]
+    parts.append(button.format("custom", checked if picked == "custom" else Markup(), say("custom", lang)))
     minutes = Markup(
         '<label><input type="text" name="minutes" inputmode="numeric" pattern="[0-9]*" maxlength="6" '
         'class="form-control form-control-sm" value="{}"> {}</label>'
     )
-    parts.append(minutes.format(seconds // 60 if custom else "", say("minutes", lang)))
+    parts.append(minutes.format(typed, say("minutes", lang)))
     return Markup('<div class="hubgov-times">{}</div>').format(Markup().join(parts))
+
+
+def _picked(wanted: Mapping[str, str], hours: Sequence[int]) -> tuple[str, str] | None:
+    """(button, minutes) as they were submitted, however wrong; None if no time was. A hidden form sends seconds."""
+    if wanted.get("hours") == "custom":
+        return "custom", wanted.get("minutes", "")
+    if wanted.get("hours", "").isdecimal():
+        return _shown(int(wanted["hours"]) * 3600, hours)
+    return _shown(int(wanted["lease"]), hours) if wanted.get("lease", "").isdecimal() else None
+
+
+def _usual(profile: Mapping[str, Any] | None, last: Mapping[str, Any], hours: Sequence[int]) -> tuple[str, str]:
+    """(button, minutes) of the last time, else of the profile's usual one, no longer than it allows."""
+    seconds = last.get("lease_seconds") or (profile.get("lease_default_seconds") if profile else None) or 3600
+    if profile and profile.get("lease_max_seconds"):
+        seconds = min(seconds, profile["lease_max_seconds"])
+    return _shown(seconds, hours)
+
+
+def _shown(seconds: int, hours: Sequence[int]) -> tuple[str, str]:
+    """(button, minutes) for a time: a button of its own if there is one, else the minutes typed in."""
+    if seconds in [h * 3600 for h in hours]:
+        return str(seconds // 3600), ""
+    return "custom", str(seconds // 60)
 
 
 def _projects(projects: Sequence[Mapping[str, Any]], last: str | None, lang: str) -> Markup:

@@ -31,7 +31,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "Place {position} in queue {queue}. {headline}",
         "在队列 {queue} 中排第 {position} 位。{headline}",
     ),
-    "latest_start": ("Starts at the latest {at}.", "最迟 {at} 开始。"),
+    "latest_start": ("Starts at the latest {at}, if nobody extends.", "若无人延长，最迟 {at} 开始。"),
     "granted": (
         "Granted: {gpus} × {flavor}. The server is starting.",
         "已获准：{flavor} × {gpus}。服务器正在启动。",
@@ -99,7 +99,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "free": ("free now {free}/{total}", "空闲 {free}/{total}"),
     "starts_now": ("starts now", "可立即启动"),
     "waits": ("waits", "需排队"),
-    "waits_until": ("waits, at the latest until {at}", "需排队，最迟 {at}"),
+    "waits_until": ("waits, starts at the latest {at}", "需排队，最迟 {at} 开始"),
     "per_hour": ("{price} per hour", "每小时 {price}"),
     "not_possible": ("not possible", "不可用"),
     "this_request": ("This request", "本次请求"),

@@ -155,7 +155,7 @@ def workload(**changes: Any) -> dict[str, Any]:
         "devices": [{"node": "box", "index": 0, "uuid": "SIM-1", "slice": None, "simulated": True}],
         "simulated": True, "headline": "Running.", "submitted_at": "2026-03-02T06:00:00.000Z",
         "started_at": "2026-03-02T06:01:00.000Z", "expires_at": "2026-03-02T09:42:30.000Z",
-        "lease_seconds": 14400, "lease_version": 1, "extensions_left": 2,
+        "grace_until": "2026-03-02T09:47:30.000Z", "lease_seconds": 14400, "lease_version": 1, "extensions_left": 2,
         "cost": {"amount": "41.254000", "currency": "CNY"}, "added_later": "kept",
         **changes,
     }  # fmt: skip
@@ -189,12 +189,13 @@ def decision(**changes: Any) -> dict[str, Any]:
         "blockers": [
             {"code": "max_total", "need": 7200, "have": 3600, "limit": 86400, "unit": "seconds",
              "scope": "experiment", "node": None, "pool": "dev", "flavor": None,
-             "frees_at": "2026-03-02T10:30:00.000Z",
-             "held_by": [{"workload": "nb-7", "owner": "ann", "until": "2026-03-02T10:30:00.000Z"}]}
+             "frees_at": "2026-03-02T10:36:00.000Z",
+             "held_by": [{"workload": "nb-7", "owner": "ann", "until": "2026-03-02T10:36:00.000Z",
+                          "ends_at": "2026-03-02T10:30:00.000Z"}]}
         ],
         "evaluated_at": NOW, "policy_version": 3, "position": None, "latest_start": None,
         "cost": {"amount": "37.000000", "currency": "CNY"},
-        "next_steps": ["Ask for a shorter extension", "Save your work before the end"],
+        "next_steps": ["Ask for a shorter extension", "Save your work before the end"], "simulated": True,
         **changes,
     }  # fmt: skip
 
@@ -225,7 +226,7 @@ def quota(**changes: Any) -> dict[str, Any]:
     return {
         "team": "vision", "project": None, "pool": "dev", "flavor": "l40s-48g", "guaranteed": 4, "borrow": None,
         "lend": 2, "used": 1, "borrowed": 0, "lent": 0, "available": 3, "window": None,
-        "next_change": None, **changes,
+        "next_change": None, "simulated": True, **changes,
     }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def test_the_quota_stands_below(hubgov: Program, standin: Standin) -> None:
     standin.set("GET", "/quotas", listed(quota(borrowed=1, used=5), quota(team="speech")))
     code, shown = hubgov.on_terminal("list").end()
     assert code == 0
-    assert _plain(shown)[-1] == "Quota of team vision: dev l40s-48g 5 of 4 used, 3 available (1 borrowed)"
+    assert _plain(shown)[-1] == "Quota of team vision: dev SIMULATED l40s-48g 5 of 4 used, 3 available (1 borrowed)"
     quiet = hubgov.on_terminal("list", "-q").end()[1]
     assert "Quota" not in quiet
 
@@ -41,7 +41,8 @@ def test_the_quota_stands_below(hubgov: Program, standin: Standin) -> None:
 def test_simulated_is_said_in_words(hubgov: Program) -> None:
     shown = hubgov.on_terminal("devices", COLUMNS="240").end()[1]
     assert shown.count("SIMULATED") == 2
-    assert "SIMULATED" in hubgov.on_terminal("show", "nb-7", "--lang", "zh").end()[1]
+    assert "模拟" in hubgov.on_terminal("show", "nb-7", "--lang", "zh").end()[1]
+    assert "SIMULATED: no card" in hubgov.on_terminal("why", "nb-8").end()[1]
 
 
 def test_a_narrow_terminal_goes_without_what_matters_least_and_says_so(hubgov: Program) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from cli.conftest import Program
-from cli.standin import Standin, listed, workload
+from cli.standin import Standin, decision, listed, quota, waiting, workload
 
 DOCUMENTS: dict[str, tuple[list[str], str, str]] = {
     "list": (["list"], "GET", "/workloads"),
@@ -42,19 +42,20 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
         "OWNER\tSTOPS-AT\tID", "ann\t17:42\tnb-7", "ann\t—\tnb-8",
     ]),
     "show": (["show", "nb-7"], [
-        "ID\tnb-7", "STATE\trunning", "DEVICE\tbox/0 SIMULATED", "STOPS-AT\t17:42 · 1h42m left",
+        "ID\tnb-7", "STATE\trunning", "DEVICE\tbox/0 SIMULATED", "STOPS-AT\t17:42, grace to 17:47 · 1h42m left",
         "EXTENSIONS-LEFT\t2",
     ]),
     "why": (["why", "nb-8"], [
         "OUTCOME\tCODE\tHEADLINE",
         "waiting\tover_own_limit\tAt most 2 GPUs per user.",
         "CODE\tNEED\tHAVE\tLIMIT\tUNIT\tWHERE\tHELD-BY\tFREES-AT",
-        "max_total\t2h\t1h\t1d\ttime\texperiment dev\tann nb-7\t18:30",
+        "max_total\t2h\t1h\t1d\ttime\texperiment dev\tann nb-7 (end 18:30)\t18:36",
+        "SIMULATED: no card is behind these numbers.",
         "next: Ask for a shorter extension · Save your work before the end",
     ]),
     "quota": (["quota"], [
         "TEAM\tPROJECT\tPOOL\tFLAVOR\tGUARANTEED\tUSED\tBORROWED\tLENT\tAVAILABLE\tBORROW\tLEND\tWINDOW\tNEXT-CHANGE",
-        "vision\t—\tdev\tl40s-48g\t4\t1\t0\t0\t3\tno limit\t2\t—\t—",
+        "vision\t—\tdev SIMULATED\tl40s-48g\t4\t1\t0\t0\t3\tno limit\t2\t—\t—",
     ]),
     "pools": (["pools"], ["dev SIMULATED\tlocal\t2\t1\tplatform\tlab\texperiment\twei\tpack\tenforced"]),
     "queues": (["queues"], ["experiment\tnotebook\tdev\tstandard\t50\tfair\t4h\tno limit\tyes\t2\t1"]),
@@ -62,7 +63,8 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
     "extend, nothing to say": (["extend", "nb-7", "--by", "2h", "-q"], []),
     "cancel": (["cancel", "nb-7"], ["nb-7: stopping"]),
     "plan": (["plan", "--queue", "experiment", "--gpus", "1"], [
-        "can start\tfits_now\tCan start now.", "Estimated cost: ¥37.00",
+        "can start\tfits_now\tCan start now.", "SIMULATED: no card is behind these numbers.",
+        "Estimated cost: ¥37.00",
     ]),
     "receipt": (["receipt", "nb-7"], [
         "USED\t1h30m", "GPU-HOURS\t1.50", "COST\t¥27.75", "PATH\tOUTCOME\tBYTES\tSAVED-AT\tNOTE",
@@ -87,8 +89,10 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
 
 CHINESE: dict[str, tuple[list[str], list[str]]] = {
     "list": (["list"], ["nb-7\t运行中", "nb-8\t排队中"]),
-    "devices": (["devices"], ["SIMULATED\tdev\tl40s-48g\t占用"]),
-    "show": (["show", "nb-7"], ["17:42 · 剩余 1h42m"]),
+    "quota": (["quota"], ["vision\t—\tdev 模拟\tl40s-48g"]),
+    "why": (["why", "nb-8"], ["模拟：以下数据并非真实显卡。", "ann nb-7（18:30 到期）\t18:36"]),
+    "devices": (["devices"], ["模拟\tdev\tl40s-48g\t占用"]),
+    "show": (["show", "nb-7"], ["17:42，宽限至 17:47 · 剩余 1h42m"]),
     "drain": (["drain", "gpu-a"], ["gpu-a 不再启动新任务，运行中的继续。"]),
     "plan": (["plan", "--queue", "experiment", "--gpus", "1"], ["可启动\tfits_now", "预计费用：¥37.00"]),
 }
@@ -140,6 +144,19 @@ def test_devices_say_why_a_number_is_unknown_and_how_old_it_is(hubgov: Program) 
     assert first[0] == "box/0 SIMULATED"
     assert first[11:14] == ["73%", "12.3GiB", "—"]
     assert second[11:14] == ["—", "—", "not measurable on MIG; stale, 10m ago"]
+
+
+def test_real_devices_are_not_called_simulated(hubgov: Program, standin: Standin) -> None:
+    standin.set("GET", "/quotas", listed(quota(simulated=False)))
+    standin.set("GET", "/workloads/nb-8/why", decision(simulated=False))
+    for verb in (["quota"], ["why", "nb-8"], ["show", "nb-8"]):
+        assert "SIMULATED" not in hubgov(*verb).out
+
+
+def test_what_waits_for_simulated_devices_says_so(hubgov: Program, standin: Standin) -> None:
+    standin.set("GET", "/workloads/nb-8", waiting(simulated=True))
+    assert ["DEVICE", "SIMULATED"] in hubgov("show", "nb-8").rows
+    assert ["DEVICE", "模拟"] in hubgov("show", "nb-8", "--lang", "zh").rows
 
 
 def test_the_audit_says_who_did_what_and_why(hubgov: Program, standin: Standin) -> None:

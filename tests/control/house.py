@@ -31,6 +31,7 @@ from hubgov.core.model import (
     Decision,
     ExtensionRequest,
     ProcessId,
+    Request,
     SaveRecord,
     SeenDevice,
     SeenNode,
@@ -146,7 +147,9 @@ class House:
 
     async def ask(self, user: str, gpus: int = 1, server: str = "", **draft: Any) -> str:
         """The spawner asks for a notebook server; the workload's id."""
-        wanted = submit.Draft(queue="experiment", milli_gpus=(gpus * 1000,), server=server, **draft)
+        wanted = submit.Draft(
+            queue="experiment", request=Request(milli_gpus=(gpus * 1000,), server=server), **draft
+        )
         workload: Workload = await self.do(
             lambda unit: submit.ensure_server(unit, wanted, person(user), SPAWNER, frozenset({Kind.NOTEBOOK}))
         )

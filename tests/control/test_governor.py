@@ -16,6 +16,7 @@ from hubgov.app import read_policy
 from hubgov.control import session, steer, submit
 from hubgov.control.governor import Key
 from hubgov.control.unit import Unit
+from hubgov.core.model import Request
 from hubgov.core.policy import Kind
 from hubgov.errors import Conflict, Ended, HubgovError, KeyReused, NotAllowed, NotFound, Unavailable
 from hubgov.ledger import reading
@@ -38,7 +39,7 @@ def _extend(workload: str) -> Any:
 
 
 def _ticket(user: str, server: str) -> Any:
-    draft = submit.Draft(queue="experiment", milli_gpus=(1000,), server=server)
+    draft = submit.Draft(queue="experiment", request=Request(milli_gpus=(1000,), server=server))
     return lambda unit: submit.ensure_server(unit, draft, person(user), SPAWNER, frozenset({Kind.NOTEBOOK}))
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from control.house import ADMINISTRATOR, POLICY, House, a_house, person
 
-from hubgov.control import policies
+from hubgov.control import policies, receipt, session
 from hubgov.errors import Conflict, Invalid, NotAllowed, PolicyMoved
+from hubgov.ledger import reading
 
 HOUR = 3_600_000
 
@@ -104,6 +105,43 @@ def test_a_device_in_use_is_not_moved_to_another_pool(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_a_project_with_live_work_stays_in_its_team(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            moved = POLICY.replace("seg: {team: vision, owner: amy}", "seg: {team: nlp, owner: amy}")
+            with pytest.raises(Conflict, match="move it from team vision") as error:
+                await _apply(house, moved)
+            assert any(workload in item for item in error.value.details["in_use"])
+            await house.cancel(workload)
+            assert await _apply(house, moved) == 2
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("when", ["reserved", "running", "extended"])
+def test_no_edit_takes_the_promised_grace_or_warnings(when: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            if when != "reserved":
+                await house.run(workload)
+            if when == "extended":
+                await house.extend(workload, HOUR)
+            await _apply(house, POLICY.replace("grace: 5m", "grace: 0s").replace("warn: [10m, 2m]", "warn: []"))
+            if when == "reserved":
+                await house.run(workload)
+            end = house.allocation(workload).lease.expires_at
+            assert end is not None
+            await house.pass_time(end - house.clock.now() + 4 * 60_000, step=30_000)
+            assert house.state(workload) == "expiring"
+            assert house.journal(workload).count("warning_issued") == 2
+            await house.pass_time(2 * 60_000, step=30_000)
+            assert house.state(workload) in ("stopping", "expired")
+
+    asyncio.run(story())
+
+
 def test_a_live_lease_keeps_its_terms_and_the_limits_follow_the_new_policy(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:
@@ -121,5 +159,41 @@ def test_a_live_lease_keeps_its_terms_and_the_limits_follow_the_new_policy(tmp_p
             other = await house.ask("amy", server="b")
             assert (await house.run(other)).lease.length_ms == 600_000
             house.check()
+
+    asyncio.run(story())
+
+
+def test_a_receipt_has_each_price_for_its_own_time(tmp_path: Path) -> None:
+    """Also when the service was started anew in between: the tariff that ended is on the record with its edit."""
+
+    def dearer(price: str) -> str:
+        return POLICY.replace("price_per_hour: 18.5", f"price_per_hour: {price}")
+
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await house.ask("amy")
+            await house.run(workload)
+            await house.tick(HOUR // 4)
+            commits = house.commits
+            assert await _apply(house, dearer("37")) == 2
+            assert house.commits == commits + 1
+            [tariff] = house.allocation(workload).tariffs
+            assert (tariff.price_micro_per_hour, tariff.until) == (18_500_000, house.clock.now())
+            assert [e for e in house.journal(workload) if e == "tariff_ended"] == ["tariff_ended"]
+            house.check()
+        async with a_house(tmp_path, clock=house.clock, engine=house.engine) as again:
+            again.check()
+            await again.tick(HOUR // 4)
+            assert await _apply(again, dearer("0"), based_on=2) == 3
+            await again.tick(HOUR // 4)
+            await again.cancel(workload, now=True)
+            allocation = again.allocation(workload).id
+            await again.do(lambda unit: session.gone(unit, allocation))
+            with again.ledger.reading() as connection:
+                segments = reading.segments_of(connection, workload)
+                attempts = reading.allocations_of(connection, workload)
+            facts = receipt.facts(attempts, (), segments)
+            assert facts.cost_micro == (18_500_000 + 37_000_000) // 4
+            assert facts.milli_gpu_ms == 3 * HOUR // 4 * 1000
 
     asyncio.run(story())

@@ -28,7 +28,8 @@ def test_leases_stand_and_real_needs_are_stretched() -> None:
 
 
 def test_what_is_longer_already_stays() -> None:
-    policy = a_policy().build()
-    twice = for_clock_rate(policy, 2)
-    for name, queue in policy.queues.items():
-        assert twice.queues[name].start_deadline_ms == max(queue.start_deadline_ms, 2 * LEAST_START_MS)
+    longer, shorter = 2 * LEAST_START_MS + 1, 2 * LEAST_START_MS - 1
+    policy = a_policy().queue("patient", start_deadline_ms=longer).queue("hasty", start_deadline_ms=shorter)
+    twice = for_clock_rate(policy.build(), 2)
+    assert twice.queues["patient"].start_deadline_ms == longer
+    assert twice.queues["hasty"].start_deadline_ms == 2 * LEAST_START_MS

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import HOUR_MS, MINUTE_MS, SECOND_MS, START, Play, PolicyBuilder, a_policy
+from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy
 
-from hubgov.clock import Instant
-from hubgov.core.due import due, next_due
+from hubgov.core.due import due
 from hubgov.core.policy import Mode, Reclaim, RetryRule
 from hubgov.core.states import Event
 
@@ -88,7 +87,6 @@ def test_a_failed_start_is_credited_before_it_is_tried_again() -> None:
     play.finish("w", code=1)
     assert (play.state_of("w"), play.usage("A")) == ("pending", 0)
     assert play.why("w").code == "backoff"
-    assert next_due(play.state, play.now) == play.now + MINUTE_MS
     play.tick(MINUTE_MS - 1)
     assert play.state_of("w") == "pending"
     play.tick(1)
@@ -231,20 +229,3 @@ def test_lost_work_waits_again_at_its_place_without_using_up_a_retry() -> None:
     workload = play.workload("w")
     assert (workload.state, workload.retries, workload.eligible_since) == ("pending", 0, START)
     assert workload.ran_ms == HOUR_MS
-
-
-def test_the_next_deadline_is_known() -> None:
-    play = Play(site(warn_ms=(10 * MINUTE_MS,)))
-    assert next_due(play.state, play.now) is None
-    play.submit("w")
-    assert next_due(play.state, play.now) == START + 15 * MINUTE_MS
-    play.start("w")
-    wanted = [4 * HOUR_MS - 10 * MINUTE_MS, 4 * HOUR_MS, 4 * HOUR_MS + 5 * MINUTE_MS]
-    wanted.append(wanted[-1] + TERM_MS + MINUTE_MS)
-    for offset in wanted:
-        at = next_due(play.state, play.now)
-        assert at == Instant(START + offset)
-        play.tick(at - play.now)
-    assert play.state_of("w") == "quarantined"
-    assert next_due(play.state, play.now) is None
-    play.tick(SECOND_MS)

@@ -10,9 +10,10 @@ import pytest
 from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy, a_workload, snapshot
 
 from hubgov.core.decide import choose, eligible
-from hubgov.core.explain import blockers, free_by, plan
+from hubgov.core.explain import blockers, plan
 from hubgov.core.model import Blocker, Change
 from hubgov.core.policy import Caps, Costs, Mode, PriorityClass, Reclaim, RetryRule
+from hubgov.core.release import free_by
 from hubgov.core.states import AllocationState, Event
 
 TERM_MS = Reclaim().term_ms
@@ -48,7 +49,28 @@ def test_devices_say_how_many_whose_and_until_when() -> None:
         ("second", "bo", "B", START + HOUR_MS + END),
         ("first", "ann", "A", START + 4 * HOUR_MS + END),
     ]
-    assert blocker.frees_at == START + HOUR_MS + END
+    assert blocker.frees_at == START + 4 * HOUR_MS + END, "the first to end has too few"
+    assert [h.ends_at for h in blocker.held_by] == [START + HOUR_MS, START + 4 * HOUR_MS]
+
+
+def test_an_own_limit_is_free_when_the_devices_are_not_when_the_lease_ends() -> None:
+    play = Play(site().caps("train", per_user=Caps(workloads=1)))
+    play.run("first", lease_ms=HOUR_MS)
+    play.submit("w")
+    why = play.why("w")
+    [blocker] = why.blockers
+    assert blocker.code == "over_own_limit"
+    assert [(h.ends_at, h.until) for h in blocker.held_by] == [(START + HOUR_MS, START + HOUR_MS + END)]
+    assert blocker.frees_at == why.latest_start == START + HOUR_MS + END
+
+
+def test_what_does_not_run_yet_has_no_end_to_show() -> None:
+    play = Play(site().caps("train", per_user=Caps(workloads=1)))
+    play.submit("first")
+    play.submit("w")
+    [holder] = play.why("w").blockers[0].held_by
+    assert holder.ends_at is None
+    assert holder.until is not None
 
 
 def test_quota_says_which_place_in_the_tree_is_full() -> None:

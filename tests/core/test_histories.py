@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy, rebuilt, snapshot
+from builders import DAY_MS, HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy, rebuilt, snapshot
 from core.oracle import fits, may_be_looked_at
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,7 +18,8 @@ from hubgov.core.due import due
 from hubgov.core.entitlement import walk
 from hubgov.core.explain import blockers, explain
 from hubgov.core.model import Change
-from hubgov.core.policy import Caps, Order, Placement, PriorityClass, RetryRule
+from hubgov.core.past_use import PastUse
+from hubgov.core.policy import Caps, Fairness, Order, Placement, PriorityClass, RetryRule
 from hubgov.core.ranking import lines
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState, Event, WorkloadState
@@ -31,7 +32,8 @@ def site(variant: int, names: dict[str, str] | None = None) -> PolicyBuilder:
     """Teams and users by number; `names` calls them something else. Eight variants of quota and order."""
     called = names or {}
     a, b, c = (called.get(team, team) for team in ("A", "B", "C"))
-    policy = a_policy().team("top", guaranteed=1, borrow=2 if variant & 1 else None)
+    policy = a_policy().flavor("g", price_micro_per_hour=(10 + variant // 3) * 10**6)
+    policy.team("top", guaranteed=1, borrow=2 if variant & 1 else None)
     policy.team(a, parent="top", guaranteed=2, lend=1 if variant & 2 else None)
     policy.team(b, parent="top", borrow=1 if variant & 4 else None)
     policy.team(c, guaranteed=1, weight=0 if variant & 2 else 2)
@@ -44,6 +46,7 @@ def site(variant: int, names: dict[str, str] | None = None) -> PolicyBuilder:
         max_wait_ms=9 * HOUR_MS, warn_ms=(10 * MINUTE_MS,), allow=("non_preemptible",),
     )  # fmt: skip
     policy.extension("train", self_serve_count=2, step_ms=2 * HOUR_MS, max_total_ms=6 * HOUR_MS)
+    policy.but(fairness=Fairness(half_life_ms=(7 * DAY_MS, HOUR_MS)[variant & 1]))
     policy.caps("train", per_user=Caps(workloads=4, milli_gpus=4000))
     return policy.queue("online", class_=PriorityClass.PROTECTED, priority=80, warn_ms=())
 
@@ -267,6 +270,8 @@ class History(RuleBasedStateMachine):
         for entry in play.entries[-60:]:
             play.state.apply(entry.change)
         assert snapshot(play.state) == after
+        past = play.state.past
+        assert past.sums == PastUse(past.half_life_ms, past.segments.values()).sums
 
     def teardown(self) -> None:
         self._other_names_same_outcome()

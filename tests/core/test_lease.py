@@ -196,16 +196,15 @@ def test_an_extension_that_would_end_in_the_past_is_refused() -> None:
 
 def test_the_grace_is_seen_before_and_in_it() -> None:
     play = running()
-    queue = play.state.policy.queues["train"]
     wanted = START + 4 * HOUR_MS + 5 * MINUTE_MS
-    assert grace_until(play.bound("w"), queue) == wanted
+    assert grace_until(play.bound("w")) == wanted
     play.tick(4 * HOUR_MS + MINUTE_MS)
-    assert grace_until(play.bound("w"), queue) == wanted
+    assert grace_until(play.bound("w")) == wanted
 
 
 def test_without_an_end_there_is_no_grace() -> None:
     play = running(site().lease(default_ms=None))
-    assert grace_until(play.bound("w"), play.state.policy.queues["train"]) is None
+    assert grace_until(play.bound("w")) is None
 
 
 def test_extensions_left() -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from builders import HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy
 
-from hubgov.core.metering import Account, cost_of, segment_until
+from hubgov.core.metering import Account, cost_of, segments_until
 from hubgov.core.policy import Costs, PriorityClass, Reclaim
 from hubgov.core.states import Event
 
@@ -132,7 +132,7 @@ def test_only_the_teams_account_costs_the_team(account: Account, micro: int) -> 
     play = Play(site())
     play.run("w")
     play.tick(HOUR_MS)
-    open_span = segment_until(play.state, play.workload("w"), play.bound("w"), play.now)
+    [open_span] = segments_until(play.state, play.workload("w"), play.bound("w"), play.now)
     assert cost_of(replace(open_span, account=account)) == micro
 
 

@@ -141,10 +141,10 @@ def test_a_fenced_device_is_no_use_of_its_team() -> None:
     play.cancel("a")
     play.tick(76_000)
     assert play.state_of("a") == "quarantined"
-    [before] = play.state.segments.values()
+    [before] = play.state.past.segments.values()
     play.tick(5 * DAY_MS)
     play.gone("a")
-    assert play.state.segments == {before.allocation: before}
+    assert play.state.past.segments == {before.allocation: before}
 
 
 def test_equal_teams_are_served_in_turn() -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from builders import START
 from ledger.story import site
 from ledger.written import Written
@@ -16,6 +17,7 @@ from ledger.written import Written
 from hubgov.errors import Invalid, Unavailable
 from hubgov.ledger import database
 from hubgov.ledger.database import connect, mounted_there
+from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger
 
 TESTS = Path(__file__).parents[1]
@@ -200,10 +202,18 @@ def test_a_ledger_can_be_closed_when_its_database_is_gone(tmp_path: Path, monkey
         raise Unavailable("the disk is away")
 
     monkeypatch.setattr("hubgov.ledger.leadership.resign", gone)
+    play.run("a")
     play.close()
+    assert play.ledger.epoch == 0, "it leads no more, told or not"
+    with pytest.raises(StaleLeader):
+        play.submit("late")
     monkeypatch.undo()
     again = Ledger(play.url, play.read_policy)
     again.lead()
+    assert again.epoch == 2
+    text = again.policy()
+    assert text is not None
+    assert set(again.load(text, play.now).workloads) == {"a"}, "what was written before is all there"
     again.close()
 
 
@@ -252,8 +262,14 @@ def test_a_network_file_system_is_refused(kind: str, tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", ""])
 def test_a_local_one_is_not(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "file_system_of", lambda folder: kind)
-    connect(f"sqlite:///{tmp_path}/ledger.sqlite").dispose()
+    asked: list[Path] = []
+    monkeypatch.setattr(database, "file_system_of", lambda folder: asked.append(folder) or kind)
+    engine = connect(f"sqlite:///{tmp_path}/ledger.sqlite")
+    with engine.connect() as connection, connection.begin():
+        assert connection.execute(sa.text("SELECT 1")).scalar_one() == 1
+    engine.dispose()
+    assert [Path(folder) for folder in asked] == [tmp_path]
+    assert (tmp_path / "ledger.sqlite").exists()
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://host/db"])

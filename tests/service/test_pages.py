@@ -129,6 +129,14 @@ def test_a_browsers_cookie_alone_changes_nothing(service: ServiceUnderTest) -> N
     assert token_only.status_code == 200, "a token in a header needs no such proof"
 
 
+def test_all_that_is_simulated_is_called_so_on_the_home_page(service: ServiceUnderTest, waiting: str) -> None:
+    tables = _page(service, "").text.split("<table>")[1:]
+    for table in tables:
+        rows = [row for row in table.split("<tr")[2:] if "<td" in row]
+        assert rows
+        assert all("SIMULATED" in row for row in rows), rows
+
+
 def test_the_button_of_the_page_cancels(service: ServiceUnderTest, waiting: str) -> None:
     answer = service.http.post(f"{PREFIX}wait/{waiting}", headers={"Authorization": "token ava-token"})
     assert answer.status_code == 302

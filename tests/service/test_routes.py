@@ -148,6 +148,7 @@ def test_what_is_there(service: ServiceUnderTest, session: dict[str, Any]) -> No
     mine = next(row for row in quotas if row["team"] == "vision")
     assert quotas[0]["team"] == "vision", "what is mine comes first"
     assert (mine["guaranteed"], mine["used"], mine["borrowed"]) == (1, 1, 0)
+    assert all(row["simulated"] for row in quotas)
     pools = service.call("amy", "GET", "/pools").json()["items"]
     assert [(p["name"], p["devices"], p["free"], p["simulated"]) for p in pools] == [("dev", 2, 1, True)]
     queue = service.call("amy", "GET", "/queues").json()["items"][0]
@@ -179,6 +180,9 @@ def test_a_plan_leaves_no_trace(service: ServiceUnderTest) -> None:
     decision = service.call("amy", "POST", "/plan", body).json()
     assert (decision["outcome"], decision["code"]) == ("granted", "fits_now")
     assert decision["cost"] == {"amount": "18.500000", "currency": "CNY"}
+    assert decision["simulated"]
+    without = service.call("amy", "POST", "/plan", {**body, "gpus": 0}).json()
+    assert not without["simulated"], "no device, none that is made up"
     assert service.call("admin", "GET", "/workloads").json()["total"] == before
 
 
@@ -386,3 +390,5 @@ def test_a_save_of_somebody_else_cannot_be_overwritten(service: ServiceUnderTest
     mismatch = service.call("amy-server", "PUT", f"/workloads/{session['id']}/saves/x", forged)
     refused(mismatch, 400, "invalid")
     end(service, other["id"])
+    receipt = service.call("bo", "GET", f"/workloads/{other['id']}/receipt").json()
+    assert receipt["saved_by_lab"] is None, "nobody's word counts for a save but its own session's"

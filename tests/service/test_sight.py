@@ -54,6 +54,7 @@ def test_holders_of_other_teams_are_counts(service: ServiceUnderTest, cast: dict
         decision = service.call(who, "GET", f"/workloads/{cast['ava']}/why").json()
         return {(h["workload"], h["owner"]) for b in decision["blockers"] for h in b["held_by"]}
 
+    assert service.call("ava", "GET", f"/workloads/{cast['ava']}/why").json()["simulated"]
     assert holders("ava") == {(cast["amy"], "amy"), ("-", "team nlp")}
     assert holders("admin") == holders("lena") == {(cast["amy"], "amy"), (cast["bo"], "bo")}
     assert holders("spawner") == holders("ava"), "what the spawner reads it shows to the owner"

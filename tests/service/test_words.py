@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import a_policy, a_workload
+from builders import HOUR_MS, Play, a_policy, a_workload
 from hubgov_spawner import refusals
 from hubgov_spawner.client import ServiceError
 
@@ -15,15 +15,17 @@ import hubgov
 from hubgov import texts
 from hubgov.control.actor import ADMIN, APPROVE, Actor, approvers, may_change, may_see
 from hubgov.core.model import ExtensionState
+from hubgov.core.policy import Caps
 from hubgov.core.states import Event
 from hubgov.service.audit import AUDIT
 from hubgov.service.auth import actor_of
 from hubgov.service.documents import server_url
+from hubgov.service.sentences import Reader
 
 DAILY = {
     "workload_submitted", "workload_admitted", "workload_moved", "allocation_reserved", "server_claimed",
     "processes_known", "documents_saved", "save_requested", "save_answered", "warning_issued",
-    "extension_counted", "node_seen",
+    "extension_counted", "node_seen", "tariff_ended",
 }  # fmt: skip
 """Events of the daily run, which the audit leaves out."""
 
@@ -81,6 +83,36 @@ def test_errors_in_chinese_keep_what_was_said_and_others_stay() -> None:
     assert texts.error("in_use", "nb-1 {x}", "cancel it", "zh") == ("仍在使用：nb-1 {x}", "cancel it")
     assert texts.error("in_use", "nb-1", "cancel it", "en") == ("nb-1", "cancel it")
     assert texts.error("odd", "nb-1", "h", "zh") == ("nb-1", "h")
+
+
+@pytest.mark.parametrize(
+    ("lang", "running", "starting"),
+    [
+        (
+            "en",
+            "this request 1. The first is free at the latest {free} (your first: end {end} + grace + stop).",
+            "The first is free at the latest {free} (your first).",
+        ),
+        (
+            "zh",
+            "本次请求 1。最早一个最迟 {free} 释放（你的 first：{end} 到期 + 宽限 + 停止）。",
+            "最早一个最迟 {free} 释放（你的 first）。",
+        ),
+    ],
+)
+def test_who_waits_reads_when_a_lease_ends_and_when_its_devices_are_free(
+    lang: str, running: str, starting: str
+) -> None:
+    for begin, sentence in (("run", running), ("submit", starting)):
+        play = Play(a_policy().team("A").node("box", devices=4).caps("train", per_user=Caps(workloads=1)))
+        getattr(play, begin)("first", lease_ms=HOUR_MS)
+        play.submit("second")
+        decision = play.why("second")
+        [holder] = decision.blockers[0].held_by
+        reader = Reader(Actor(name="ann"), play.state.policy, lang, play.now)
+        facts = {"free": reader.clock(holder.until or play.now), "end": reader.clock(holder.ends_at or play.now)}
+        assert facts["free"] != facts["end"]
+        assert reader.headline(decision).endswith(sentence.format(**facts))
 
 
 def test_a_service_named_like_a_user_is_somebody_else() -> None:

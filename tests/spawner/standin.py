@@ -137,6 +137,7 @@ class Standin:
         self.tickets: dict[str, dict[str, Any]] = {}
         self.grant = "admitted"
         self.attach_seconds: int | None = None
+        self.simulated = False
         self.refusal: tuple[int, dict[str, Any]] | None = None
         """Answer of the next POST /workloads instead of a ticket; stays until it is taken away."""
         self.failing: dict[str, tuple[int, str]] = {}
@@ -223,7 +224,12 @@ class Standin:
             if mine and ticket["state"] not in FINAL_STATES:
                 return 200, ticket
         number = len(self.tickets) + 1
-        facts = {"owner": body["user"], "server": body["server"], "attach_seconds": self.attach_seconds}
+        facts = {
+            "owner": body["user"],
+            "server": body["server"],
+            "attach_seconds": self.attach_seconds,
+            "simulated": self.simulated,
+        }
         ticket = workload(number, state=self.grant, **facts)
         self.tickets[ticket["id"]] = ticket
         return 201, ticket

@@ -136,10 +136,26 @@ def test_a_restarted_hub_goes_on_with_the_same_attempt(service: Standin) -> None
         again.load_state(state)
         again.running = True
         assert again.held == spawner.held
+        assert not again.hubgov_simulated
         await again.get_url()
         await again.stop()
         await reports.arrived()
         assert service.words()[3:] == ["stopping", "ended"]
+
+    run(scenario)
+
+
+def test_a_restarted_hub_knows_whether_the_devices_are_simulated(service: Standin) -> None:
+    async def scenario() -> None:
+        service.simulated = True
+        async with running(service) as spawner:
+            assert spawner.hubgov_simulated
+            state = spawner.get_state()
+            again = a_spawner(service)
+            again.load_state(state)
+            assert again.hubgov_simulated
+            again.clear_state()
+            assert not again.hubgov_simulated
 
     run(scenario)
 
@@ -175,7 +191,7 @@ def test_progress_tells_the_present_first_and_then_changes(service: Standin) -> 
         service.tell("nb-1", position=1, headline="<script>", latest_start="2026-03-02T10:30:00Z")
         assert await following == {
             "progress": 5,
-            "message": "Place 1 in queue lab. <script> Starts at the latest 03-02 18:30.",
+            "message": "Place 1 in queue lab. <script> Starts at the latest 03-02 18:30, if nobody extends.",
         }
         assert [event async for event in spawner.progress() if service.tell("nb-1", state="admitted") is None][
             1:

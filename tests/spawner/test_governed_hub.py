@@ -9,9 +9,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from spawner.governed_hub import GovernedHub, person, running, xsrf
-from spawner.standin import decision, receipt
+from spawner.standin import decision, profile, receipt
 from waiting import until
 
 
@@ -85,6 +86,65 @@ def test_a_refusal_is_told_on_the_form_and_by_rest(hub: GovernedHub) -> None:
             assert "<li>Ask for less</li>" in page.text
     finally:
         hub.service.refusal = None
+
+
+def answered_at_once(browser: httpx.Client, path: str, form: dict[str, str]) -> str | None:
+    """The form with its refusal; None where that came too late, or an earlier start isn't over yet."""
+    answer = browser.post(f"{path}?_xsrf={xsrf(browser)}", data=form)
+    return answer.text if answer.status_code == 422 else None
+
+
+@pytest.mark.parametrize("server", ["", "second"])
+def test_after_a_refusal_the_form_keeps_what_was_chosen_and_why_it_was_refused(
+    server: str, hub: GovernedHub
+) -> None:
+    details = decision("refused", headline="至多 12h。", next_steps=["Ask for less"])
+    hub.service.refusal = 422, {"error": {"code": "above_maximum", "message": "m", "details": details, "hint": ""}}
+    hub.service.options["profiles"] = [profile("one"), profile("two")]
+    user = f"tom{server}"
+    path = f"/spawn/{user}/{server}".rstrip("/")
+    try:
+        hub.api("POST", f"/users/{user}")
+        with person(hub, user, "zh-CN") as browser:
+            form = {"profile": "two", "hours": "custom", "minutes": "2880", "project": "seg"}
+            posted = browser.post(f"{path}?_xsrf={xsrf(browser)}", data=form).text
+            again = browser.get(path).text
+        for page in (posted, again):
+            assert 'value="two" checked' in page
+            assert 'value="custom" checked' in page
+            assert 'value="2880"' in page
+            assert page.count("<strong>至多 12h。</strong>") == 1
+            assert "空闲 3/8" in page
+        hub.service.refusal, hub.service.grant = None, "pending"
+        with person(hub, user) as browser:
+            browser.post(f"{path}?_xsrf={xsrf(browser)}", data={"profile": "two", "hours": "1", "project": "seg"})
+            until(functools.partial(ticket_of, hub, user), 10, "a ticket")
+            until(lambda: not servers_of(hub, user).get(server, {}).get("pending"), 20, "it went to the queue")
+            page = browser.get(path).text
+        assert "至多 12h" not in page
+    finally:
+        hub.service.refusal = None
+        hub.service.options["profiles"] = [profile()]
+
+
+def test_a_refusal_that_comes_late_also_leaves_the_choice(hub: GovernedHub) -> None:
+    hub.service.grant = "pending"
+    hub.service.options["profiles"] = [profile("one"), profile("two")]
+    try:
+        hub.api("POST", "/users/una")
+        with person(hub, "una") as browser, ThreadPoolExecutor() as pool:
+            form = {"profile": "two", "hours": "8", "project": "seg"}
+            asked = pool.submit(browser.post, f"/spawn/una?_xsrf={xsrf(browser)}", data=form)
+            ticket = until(functools.partial(ticket_of, hub, "una"), 10, "her ticket")
+            asked.result()
+            hub.service.tell(ticket, state="cancelled")
+            until(lambda: not hub.server("una").get("pending"), 10, "the spawn is over")
+            page = browser.get("/spawn/una").text
+        assert 'value="two" checked' in page
+        assert 'value="8" checked' in page
+        assert 'role="alert"' not in page
+    finally:
+        hub.service.options["profiles"] = [profile()]
 
 
 def test_options_from_rest_are_checked(hub: GovernedHub) -> None:

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hubgov_spawner import client, options, options_form, page_texts
+from hubgov_spawner import choices, client, options, options_form, page_texts
+from hubgov_spawner.choices import Choice
 from hubgov_spawner.client import Client
 from jupyterhub.spawner import SpawnException
 from spawner.standin import TOKEN, Standin, decision, profile
@@ -97,7 +98,7 @@ def test_who_waits_sees_until_when() -> None:
     waits = decision("waiting", headline="Waiting for quota.", latest_start="2026-03-02T10:30:00Z")
     found = answer(profiles=[profile(decision=waits)], now="2026-03-02T09:00:00Z")
     text = Fields(options_form.form(found, "en")).text
-    assert "waits, at the latest until 18:30" in text
+    assert "waits, starts at the latest 18:30" in text
     assert "Waiting for quota." in text
 
 
@@ -153,6 +154,77 @@ def test_both_languages_say_all() -> None:
     text = Fields(options_form.form(answer(simulated=True), "zh")).text
     assert "空闲 3/8" in text
     assert "模拟" in text
+
+
+# --- after a refusal -----------------------------------------------------------------------------------
+
+
+def refilled(fields: dict[str, str], **answers: Any) -> Fields:
+    """The form after one with these fields was refused."""
+    return Fields(options_form.form(answer(**answers), "en", Choice(fields=fields)))
+
+
+def test_what_was_chosen_beats_what_was_chosen_last() -> None:
+    projects = [{"name": n, "team": "t", "environment": "e"} for n in "ab"]
+    last = {"profile": "one", "project": "a", "lease_seconds": 3600}
+    chosen = {"profile": "two", "project": "b", "hours": "8"}
+    fields = refilled(chosen, profiles=[profile("one"), profile("two")], projects=projects, last=last)
+    assert (fields.checked("profile"), fields.checked("hours")) == (["two"], ["8"])
+    assert [o["value"] for o in fields.options if "selected" in o] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "hours", "minutes"),
+    [
+        ({"hours": "custom", "minutes": "2880"}, "custom", "2880"),
+        ({"hours": "custom", "minutes": "soon"}, "custom", "soon"),
+        ({"hours": "48"}, "custom", "2880"),
+        ({"lease": "7200"}, "2", ""),
+        ({"minutes": "30"}, "4", ""),
+    ],
+)
+def test_the_time_stays_as_it_was_chosen_however_long(fields: dict[str, str], hours: str, minutes: str) -> None:
+    found = refilled(fields)
+    assert (found.checked("hours"), found.values("minutes")) == ([hours], [minutes])
+
+
+def test_a_chosen_profile_that_is_not_possible_stays_with_its_reason() -> None:
+    refused = [profile(f"no{n}", decision=decision("refused", headline=f"Rule {n}.")) for n in range(5)]
+    fields = refilled({"profile": "no4"}, profiles=[profile(), *refused])
+    assert fields.checked("profile") == ["no4"]
+    assert "Rule 4." in fields.text
+    assert [i["value"] for i in fields.inputs if "disabled" in i] == ["no0", "no1", "no2"]
+    assert refilled({"profile": "gone"}).checked("profile") == ["one"]
+
+
+def test_a_refused_choice_is_kept_for_its_server_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = "pia"
+
+    async def refused() -> None:
+        options_form.options_from_form({"profile": ["two"], "hours": ["8"]})
+        choices.refuse(user, "second", "<strong>No.</strong>", "zh")
+
+    asyncio.run(refused())
+    found = choices.kept(user, "second")
+    assert found is not None
+    assert (found.fields, found.reason, found.lang) == (
+        {"profile": "two", "hours": "8"},
+        "<strong>No.</strong>",
+        "zh",
+    )
+    assert choices.kept(user, "") is None
+    assert choices.kept("ben", "second") is None
+    assert choices.submitted() is None, "a form belongs to its request alone"
+    with monkeypatch.context() as changed:
+        changed.setattr(choices, "KEPT_SECONDS", -1.0)
+        assert choices.kept(user, "second") is None
+    choices.forget(user, "second")
+    assert choices.kept(user, "second") is None
+
+
+def test_a_start_that_no_form_asked_for_keeps_nothing() -> None:
+    choices.refuse("rob", "", "No.", "en")
+    assert choices.kept("rob", "") is None
 
 
 # --- what comes back ------------------------------------------------------------------------------------

@@ -166,6 +166,31 @@ def test_every_page_renders_in_both_languages(name: str, lang: str) -> None:
     assert f'<html lang="{TAG[lang]}">' in render(name, accept=lang, **facts)
 
 
+@pytest.mark.parametrize(("lang", "word"), [("en", "SIMULATED"), ("zh", "模拟")])
+def test_simulated_servers_are_called_so_on_the_hubs_home(lang: str, word: str) -> None:
+    facts = {"pending": None, "last_activity": None, "ready": True}
+    rows = [
+        SimpleNamespace(name="made-up", active=True, hubgov_simulated=True, **facts),
+        SimpleNamespace(name="over", active=False, hubgov_simulated=True, **facts),
+        SimpleNamespace(name="real", active=True, hubgov_simulated=False, **facts),
+        SimpleNamespace(name="ungoverned", active=True, **facts),
+    ]
+    user = SimpleNamespace(
+        name="amy",
+        escaped_name="amy",
+        json_escaped_name="amy",
+        spawner=SimpleNamespace(options_form=True),
+        spawners={},
+        server_url=lambda name: f"/user/amy/{name}",
+        all_spawners=lambda include_default: rows,
+    )
+    default = SimpleNamespace(active=True, hubgov_simulated=True)
+    html = render("home.html", accept=lang, user=user, default_server=default, allow_named_servers=True)
+    marked = [row.split("</tr>")[0] for row in html.split("data-server-name=")[1:]]
+    assert [word in row for row in marked] == [True, False, False, False]
+    assert html.count(word) == 2
+
+
 # --- pending, queue, failure ----------------------------------------------------------------------------
 
 

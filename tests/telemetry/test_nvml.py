@@ -37,6 +37,7 @@ class Watched:
         patience: Patience = SOON,
         backoff: Callable[[int], float] = lambda failures: 0.0,
         kind: type[NvmlProbe] = NvmlProbe,
+        period: float = 10.0,
     ) -> None:
         self.events: list[ProbeEvent] = []
         self.clock = FakeClock()
@@ -44,6 +45,7 @@ class Watched:
             "box",
             clock=self.clock,
             command=command,
+            period=period,
             patience=patience,
             backoff=backoff,
             on_event=self.events.append,
@@ -208,6 +210,38 @@ def test_garbage_between_readings_is_told_once_and_does_no_harm() -> None:
         assert "Segmentation fault" in watched.events[0].message
 
     watching(Watched(noisy, Patience()), scene)
+
+
+def test_another_pace_holds_from_now_on_also_for_the_next_prober(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+
+    async def another(watched: Watched, what: str) -> None:
+        at = watched.clock.advance(1000)
+        await until(lambda: watched.probe.latest().at == at, what)
+
+    async def scene(watched: Watched) -> None:
+        await watched.probe.first_word()
+        watched.probe.pace(0.05)
+        await another(watched, "a reading at the new pace")
+        await another(watched, "and another")
+        os.kill(pids(file)[0], signal.SIGKILL)
+        await until(lambda: len(pids(file)) == 2, "the next prober")
+        await another(watched, "its first reading")
+        await another(watched, "its second")
+        assert len(pids(file)) == 2, "nobody fell silent"
+
+    patience = Patience(first_line=30.0, line=630.0, to_stop=0.3)
+    watching(Watched(fake_prober(period=600, cards=1, pids=str(file)), patience, period=600), scene)
+
+
+def test_patience_goes_with_the_pace() -> None:
+    """Cards aren't unknown for want of readings that nobody asked for."""
+    probe = NvmlProbe("box", clock=FakeClock())
+    assert probe._patience.line == 30
+    probe.pace(3600)
+    assert probe._patience.line == 3620
+    probe.pace(10)
+    assert probe._patience.line == 30
 
 
 def test_nothing_but_garbage_is_silence() -> None:

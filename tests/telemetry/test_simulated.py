@@ -205,6 +205,36 @@ def test_a_failure_is_told_logged_once_and_over_when_it_is(caplog: pytest.LogCap
     assert caplog.text.count("could not be sampled") == 1
 
 
+def test_another_pace_holds_from_now_on() -> None:
+    meter = ScriptedMeter(Load(1, (41,)))
+    meter.go_on.set()
+
+    async def scene() -> None:
+        probe = a_probe(meter, period=600)
+        clock = probe._clock
+        assert isinstance(clock, FakeClock)
+        await probe.start()
+        try:
+            await until(lambda: probe.latest().devices[1].utilisation_percent == 1, "the first sample")
+            at = clock.advance(1000)
+            probe.pace(600)
+            probe.pace(0.05)
+            await until(lambda: probe.latest().at == at, "a sample at the new pace")
+            later = clock.advance(1000)
+            await until(lambda: probe.latest().at == later, "and another")
+            probe.pace(600)
+            last = clock.advance(1000)
+            await until(lambda: probe.latest().at == last, "one at once")
+            clock.advance(1000)
+            async with ticking() as loop:
+                await until(lambda: loop.ticks > 30, "thirty turns of the loop")
+            assert probe.latest().at == last, "and then none for ten minutes"
+        finally:
+            await probe.close()
+
+    asyncio.run(scene())
+
+
 def test_the_time_of_a_sample_is_the_clocks() -> None:
     clock = FakeClock()
     probe = SimulatedProbe("box", clock=clock)

@@ -110,12 +110,12 @@ export function rowsOf(session: Session, workload: IWorkload, texts: Texts): [st
     const end = clockText(workload.expires_at, session, texts);
     const grace = workload.grace_until;
     rows.push([
-      texts.__('Stops at'),
+      texts.__('Ends'),
       grace === null ? end : texts.__('%1, grace to %2', end, clockText(grace, session, texts))
     ]);
     rows.push([texts.__('Because of'), ruleText(workload, texts)]);
   } else {
-    rows.push([texts.__('Stops at'), texts.__('no time limit')]);
+    rows.push([texts.__('Ends'), texts.__('no time limit')]);
     rows.push([texts.__('Queue'), workload.queue]);
   }
   if (workload.cost !== null) {

@@ -161,7 +161,10 @@ def _tell(known: Settings, health: dict[str, object], shown: dict[str, str], run
         line = texts.word(DEMO, step, lang, url=url, hubgov=_command())
         print(f"  - {line}")
     print()
-    say("running" if running else "stop")
+    if not running:
+        say("stop")
+    else:
+        say("running_new_passwords" if shown else "running")
 
 
 def _command() -> str:

@@ -43,7 +43,7 @@ def quota(
         (
             q.team,
             cells.plain(q.project),
-            q.pool,
+            cells.marked(q.pool, q.simulated, screen.lang),
             cells.plain(q.flavor),
             cells.number(q.guaranteed),
             cells.number(q.used),
@@ -80,7 +80,7 @@ def devices(ctx: typer.Context) -> int:
 def _device(d: wire.Device, lang: str) -> list[str | Cell]:
     notes = [d.unknown_because or "", cells.age(d.age_seconds, lang)]
     return [
-        Cell(cells.device(d), "magenta" if d.simulated else ""),
+        cells.device(d, lang),
         cells.plain(d.pool),
         cells.plain(d.flavor),
         cells.device_state(d.state, lang),
@@ -104,7 +104,7 @@ def pools(ctx: typer.Context) -> int:
     client = options.client_of(ctx)
     rows: list[Any] = [
         (
-            Cell(f"{p.name} {cells.SIMULATED}", "magenta") if p.simulated else p.name,
+            cells.marked(p.name, p.simulated, screen.lang),
             p.engine,
             str(p.devices),
             str(p.free),

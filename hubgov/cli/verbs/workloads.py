@@ -164,7 +164,7 @@ def _show_receipt(screen: Screen, found: wire.Receipt) -> None:
             ("id", workload.id),
             ("state", cells.state(workload.state, screen.lang)),
             ("headline", cells.plain(workload.headline)),
-            ("device", cells.devices(workload.devices)),
+            ("device", cells.devices(workload, screen.lang)),
             ("used", cells.span(found.used_seconds)),
             ("gpu_hours", f"{found.gpu_seconds / 3600:.2f}"),
             ("cost", cells.money(found.cost)),

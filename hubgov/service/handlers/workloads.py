@@ -141,13 +141,14 @@ class Workloads(WorkloadReader):
 
     def resumed(self, draft: submit.Draft, owner: Actor) -> submit.Draft:
         """The draft with the documents of the session that it resumes: its owner's, and nobody else's."""
-        if draft.resumes is None:
+        resumes = draft.request.resumes
+        if resumes is None:
             return draft
         with self.governor.ledger.reading() as connection:
-            earlier = reading.find_workload(connection, draft.resumes)
-            saves = reading.saves_of(connection, draft.resumes)
+            earlier = reading.find_workload(connection, resumes)
+            saves = reading.saves_of(connection, resumes)
         if earlier is None or earlier.owner != owner.name:
-            raise NotFound(f"no session {draft.resumes} to resume", hint="start a new one")
+            raise NotFound(f"no session {resumes} to resume", hint="start a new one")
         return submit.with_documents(draft, saves)
 
 
@@ -159,10 +160,11 @@ class Plan(WorkloadReader):
         if body.user is not None:
             session.check_spawner(self.actor)
             owner = Actor(name=body.user, groups=frozenset(body.groups))
-        decision = submit.plan(
-            self.governor.state, body.draft(), owner, self.services.clock.now(), self.services.runnable
-        )
-        self.reply(self.desk(owner).decision(decision))
+        draft = body.draft()
+        decision = submit.plan(self.governor.state, draft, owner, self.services.clock.now(), self.services.runnable)
+        desk = self.desk(owner)
+        simulated = any(draft.request.milli_gpus) and desk.simulated_in(draft.queue)
+        self.reply(desk.decision(decision, simulated=simulated))
 
 
 class OneWorkload(WorkloadReader):
