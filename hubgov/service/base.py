@@ -296,6 +296,13 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         return [m for m in cls.SUPPORTED_METHODS if getattr(cls, m.lower()) is not missing]
 
 
+class Open(Base):
+    """What needs no sign-in."""
+
+    async def prepare(self) -> None:
+        """Nobody is asked who he is."""
+
+
 class _Unauthorized(errors.NotAllowed):
     code = "unauthorized"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hubgov import wire
 from hubgov.clock import to_rfc3339
@@ -10,6 +10,7 @@ from hubgov.core import quota
 from hubgov.core.entitlement import walk
 from hubgov.core.model import Allocation, Device, Health
 from hubgov.core.quota import Place
+from hubgov.core.state import State
 from hubgov.core.states import AllocationState
 from hubgov.service.documents import Desk
 from hubgov.telemetry.probe import DeviceReading, Probe
@@ -81,6 +82,13 @@ def _device_state(desk: Desk, device: Device, holders: list[Allocation]) -> str:
     if holders:
         return "held" if desk.state.free(device.key) == 0 else "partly"
     return "free" if desk.state.nodes[device.node].accepts else "drained"
+
+
+def free_cards(state: State, cards: Iterable[Device], milli: int = 1000) -> int:
+    """On how many of these cards `milli` of one (a whole one at most) could start now: healthy, on a node that
+    takes work, and with that much left."""
+    ready = (d for d in cards if d.health is Health.OK and state.nodes[d.node].accepts)
+    return sum(1 for d in ready if state.free(d.key) >= min(milli, 1000))
 
 
 def quota_rows(desk: Desk) -> list[wire.Quota]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hubgov import wire
 from hubgov.service import bodies
-from hubgov.service.handlers import governance, servers, workloads
+from hubgov.service.handlers import governance, health, servers, workloads
 
 ID = r"(?P<workload_id>[a-z]{2}-[0-9]{1,18})"
 NAME = r"(?P<{}>[^/]{{1,200}})"
@@ -28,6 +28,11 @@ class Route:
     summary: str
     body: type[BaseModel] | None = None
     query: tuple[tuple[str, str], ...] = ()
+    """Name and type; `strings` may be given several times, a `!` after the type means that it must be given."""
+    if_match: bool = False
+    """Whether it says which version it was made from."""
+    signed_in: bool = True
+    """Whether one has to be; what needs no sign-in has no secret and no names."""
     answers: Mapping[int, str] = field(default_factory=lambda: dict(_OK))
     document: type[Any] | None = None
     """What a good answer is, where it is a document of the wire."""
@@ -64,6 +69,10 @@ def _post(
 
 
 ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET", pattern="/health", handler=health.Health, summary="Whether the service is well",
+        document=health.HealthDocument, signed_in=False,
+    ),
     _get(
         "/workloads", workloads.Workloads, "List workloads, newest first",
         ("state", "string"), ("owner", "string"), ("team", "string"), ("queue", "string"), *_PAGE,
@@ -104,14 +113,17 @@ ROUTES: tuple[Route, ...] = (
     _get("/policy", governance.PolicyDocument, "The policy in force"),
     Route(
         method="PUT", pattern="/policy", handler=governance.PolicyDocument, summary="Apply a policy",
-        body=bodies.PolicyBody,
+        body=bodies.PolicyBody, if_match=True,
     ),
     _post("/policy/check", governance.PolicyCheck, "Check a policy text", bodies.PolicyBody),
     _post("/policy/diff", governance.PolicyDiff, "Compare a policy text", bodies.PolicyBody),
     _post(f"/nodes/{NAME.format('node')}/drain", governance.DrainNode, "Drain a node", bodies.ReasonBody),
     _post(f"/nodes/{NAME.format('node')}/undrain", governance.UndrainNode, "Undrain it", bodies.ReasonBody),
     # the spawner's
-    _get("/spawn-options", servers.SpawnOptions, "What the spawn form shows", ("user", "string")),
+    _get(
+        "/spawn-options", servers.SpawnOptions, "What the spawn form shows", ("user", "string!"),
+        ("server", "string"), ("groups", "strings"),
+    ),
     _post(
         f"/workloads/{ID}/launch", servers.Launch, "Begin to start a server", bodies.AttemptBody, one=wire.Launch
     ),

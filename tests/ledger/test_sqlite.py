@@ -252,7 +252,14 @@ def test_which_file_system_a_folder_lies_on(path: str, kind: str) -> None:
     assert mounted_there(MOUNTS, path) == kind
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "lustre", "9p", "fuse.sshfs"])
+NETWORK = (
+    "nfs", "nfs4", "cifs", "smb3", "lustre", "9p", "ceph", "gpfs", "beegfs", "glusterfs", "juicefs", "virtiofs",
+    "vboxsf", "davfs", "ocfs2", "gfs2", "fuse", "fuse.sshfs", "fuse.glusterfs", "fuse.juicefs", "fuse.ceph-fuse",
+    "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.mfs", "fuse.never-heard-of",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NETWORK)
 def test_a_network_file_system_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "file_system_of", lambda folder: kind)
     with pytest.raises(Invalid, match="network file system") as refused:
@@ -260,7 +267,10 @@ def test_a_network_file_system_is_refused(kind: str, tmp_path: Path, monkeypatch
     assert "local disk" in refused.value.hint
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", ""])
+@pytest.mark.parametrize(
+    "kind",
+    ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "fuseblk", "fuse.fuse-overlayfs", "fuse.gocryptfs", ""],
+)
 def test_a_local_one_is_not(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
     monkeypatch.setattr(database, "file_system_of", lambda folder: asked.append(folder) or kind)

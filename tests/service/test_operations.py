@@ -28,9 +28,17 @@ def test_a_held_queue_starts_nothing_and_a_closed_one_takes_nothing(service: Ser
 
 
 def test_a_drained_node_takes_nothing_new(service: ServiceUnderTest) -> None:
+    def free() -> tuple[int, int]:
+        """Cards that the pools and the spawn form call free."""
+        (pool,) = service.call("amy", "GET", "/pools").json()["items"]
+        form = service.call("spawner", "GET", "/spawn-options?user=amy&groups=vision").json()
+        return pool["free"], next(p["free"] for p in form["profiles"] if p["name"] == "one")
+
+    assert free() == (2, 2)
     node = service.call("admin", "GET", "/devices").json()["items"][0]["node"]
     assert service.call("admin", "POST", f"/nodes/{node}/drain", {"reason": "fan"}).json()["drained"]
     assert {d["state"] for d in service.call("amy", "GET", "/devices").json()["items"]} == {"drained"}
+    assert free() == (0, 0), "what takes nothing new is not free, wherever it is counted"
     waiting = service.ask("amy").json()
     assert (waiting["state"], waiting["why"]) == ("pending", "waiting_devices")
     assert not service.call("admin", "POST", f"/nodes/{node}/undrain", {}).json()["drained"]
