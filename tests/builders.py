@@ -41,6 +41,7 @@ from hubgov.core.model import (
     Workload,
     WorkloadId,
 )
+from hubgov.core.past_use import PastUse
 from hubgov.core.policy import (
     HOUR_MS,
     MINUTE_MS,
@@ -86,6 +87,7 @@ __all__ = [
     "a_state",
     "a_workload",
     "milli",
+    "rebuilt",
     "snapshot",
 ]
 
@@ -278,6 +280,18 @@ def a_workload(
         eligible_since=at,
         pending_since=at,
     )
+
+
+def rebuilt(state: State) -> State:
+    """The same picture put together anew from its records: nothing was ever asked of it."""
+    again = State(state.policy)
+    again.policy_text = state.policy_text
+    for kind in ("seen", "holds", "workloads", "allocations", "extensions", "notices", "saves"):
+        for record in getattr(state, kind).values():
+            again.apply(Change(event="given", before=None, after=record, actor="test"))
+    again.past = PastUse(state.past.half_life_ms, state.past.segments.values())
+    again.last_seq = state.last_seq
+    return again
 
 
 def snapshot(state: State) -> dict[str, Any]:

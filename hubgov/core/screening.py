@@ -252,7 +252,10 @@ def quota_ever(state: State, workload: Workload, offer: Offer, now: Instant) -> 
     key = offer.key
     assert key is not None
     policy, place = state.policy, state.place_of(workload)
-    most = quota.most_ever(policy, key, capacity(state.nodes, *key), place, now)
+    known = state.memo(now)
+    if ("most ever", key, place) not in known:
+        known["most ever", key, place] = quota.most_ever(policy, key, capacity(state.nodes, *key), place, now)
+    most: int = known["most ever", key, place]
     if must_be_entitled(state, workload):
         most = min(most, max(_guarantees(policy, key, workload), default=0))
     return most

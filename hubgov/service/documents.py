@@ -25,13 +25,15 @@ from hubgov.core.model import (
     HeldBy,
     Outcome,
     Workload,
-    WorkloadId,
 )
-from hubgov.core.ranking import Ranking
+from hubgov.core.ranking import lines
 from hubgov.core.state import State
 from hubgov.core.states import METERED, AllocationState, public_state
 from hubgov.core.transitions import stop_due_at
 from hubgov.service.sentences import Reader
+
+SHARED_MS = 1000
+"""For how long, in real milliseconds, a judgement answers for the same picture."""
 
 
 def server_url(base_url: str, owner: str, server: str | None) -> str:
@@ -62,15 +64,22 @@ class Desk:
         self.reader = Reader(self.actor, self.state.policy, self.lang, self.now, self.teams)
 
     @cached_property
-    def positions(self) -> dict[WorkloadId, int]:
-        """The place in its queue's line of everybody who waits, 1 = next; ranked once per desk."""
-        places: dict[WorkloadId, int] = {}
-        count: dict[str, int] = {}
-        for standing in Ranking(self.state, self.now).in_order(self.state.pending()):
-            queue = standing.workload.queue
-            count[queue] = count.get(queue, 0) + 1
-            places[standing.workload.id] = count[queue]
-        return places
+    def judged_at(self) -> Instant:
+        """The instant that waits are judged at: the same for everybody who asks about one picture within
+        `SHARED_MS`, so that a crowd that looks after each commit is ranked once and not once for each."""
+        known = self.state.memo()
+        at: Instant = known.setdefault("judged at", self.now)
+        if not 0 <= self.now - at < SHARED_MS * self.clock_rate:
+            at = known["judged at"] = self.now
+        return at
+
+    def explained(self, live: Workload) -> Decision:
+        """The full Decision on live work, with the latest start: worked out once for all who ask."""
+        known = self.state.memo(self.judged_at)
+        if ("decision", live.id) not in known:
+            known["decision", live.id] = explain.explain(self.state, live, self.judged_at)
+        found: Decision = known["decision", live.id]
+        return found
 
     # --- workloads -----------------------------------------------------------------------------------
 
@@ -132,7 +141,7 @@ class Desk:
             started_at=_time(workload.started_at),
             ended_at=_time(workload.ended_at),
             **self._lease(workload, allocation),
-            position=self.positions.get(workload.id),
+            position=lines(self.state, self.judged_at).get(workload.id, (None, None))[0],
             latest_start=_time(decision.latest_start) if decision and live is None else None,
             latest_start_basis=decision.latest_start_basis if decision and live is None else "none",
             wait_seconds=self._waited(workload) // 1000,
@@ -156,12 +165,12 @@ class Desk:
         if not workload.live or workload.id not in self.state.workloads:
             return None
         if self.state.allocation_of(workload) is not None or full:
-            return explain.explain(self.state, workload, self.now)
+            return self.explained(workload)
         return self._waiting_briefly(workload)
 
     def _waiting_briefly(self, workload: Workload) -> Decision:
         """Why it waits, for lists: ranking everybody and looking ahead for each row would cost their product."""
-        blockers = explain.blockers(self.state, workload, self.now)
+        blockers = explain.blockers(self.state, workload, self.judged_at)
         code = min((b.code for b in blockers), key=explain.WHY.index, default="starting")
         return Decision(
             outcome=Outcome.WAITING,
@@ -169,7 +178,7 @@ class Desk:
             rule=next((b.scope for b in blockers if b.code == code), ""),
             blockers=blockers,
             facts=explain.waiting_facts(self.state, workload),
-            evaluated_at=self.now,
+            evaluated_at=self.judged_at,
             policy_version=self.state.policy.version,
         )
 
@@ -203,7 +212,7 @@ class Desk:
     def _entitled(self, allocation: Allocation | None) -> bool | None:
         if allocation is None or allocation.charge_key is None:
             return None
-        return walk(self.state, allocation.charge_key, self.now).get(allocation.id)
+        return walk(self.state, allocation.charge_key, self.judged_at).get(allocation.id)
 
     def _lease(self, workload: Workload, allocation: Allocation | None) -> dict[str, Any]:
         queue = self.state.policy.queues.get(workload.queue)

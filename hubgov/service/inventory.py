@@ -88,12 +88,11 @@ def quota_rows(desk: Desk) -> list[wire.Quota]:
     rows: list[wire.Quota] = []
     state = desk.state
     for key in state.charge_keys():
-        tree = state.tree(key, desk.now)
-        charges = state.charges(key)
-        used = quota.usage(tree, charges)
-        entitled = walk(state, key, desk.now)
-        named = quota.effective_rows(state.policy, key, desk.now)
-        change = quota.next_change(state.policy, key, desk.now)
+        tree = state.tree(key, desk.judged_at)
+        used = state.usage(key, desk.judged_at)
+        entitled = walk(state, key, desk.judged_at)
+        named = quota.effective_rows(state.policy, key, desk.judged_at)
+        change = quota.next_change(state.policy, key, desk.judged_at)
         borrowed: dict[Place, int] = {}
         below: dict[Place, int] = {}
         for allocation_id, within in entitled.items():

@@ -10,7 +10,6 @@ from hubgov.control import session, steer, submit
 from hubgov.control.actor import Actor, check_change, check_read, check_seen, may_change
 from hubgov.control.governor import cycle
 from hubgov.control.unit import Unit
-from hubgov.core import explain
 from hubgov.core.model import ExtensionRequest, ExtensionState, Outcome, Workload, WorkloadId
 from hubgov.core.policy import Kind
 from hubgov.core.states import WorkloadState
@@ -264,7 +263,7 @@ class Why(WorkloadReader):
                 hint=f"hubgov show {workload.id}",
             )
         desk = self.desk_on(live)
-        self.reply(desk.decision(explain.explain(self.governor.state, live, desk.now), live))
+        self.reply(desk.decision(desk.explained(live), live))
 
 
 class Events(WorkloadReader):
