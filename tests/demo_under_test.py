@@ -19,7 +19,8 @@ from service_under_test import PEOPLE, free_port
 from waiting import until
 
 from hubgov import processes
-from hubgov.wire import ProcessRef, from_json
+from hubgov.wire import ProcessRef
+from hubgov.wire_json import from_json
 
 SHORT_LEASES = (
     PEOPLE

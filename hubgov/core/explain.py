@@ -9,11 +9,12 @@ from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
+from hubgov.core.decision import Blocker, Decision, Outcome
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.forecast import latest_starts
 from hubgov.core.inventory import capacity
 from hubgov.core.lease import granted_lease
-from hubgov.core.model import Allocation, Blocker, Change, Decision, Outcome, Workload
+from hubgov.core.model import Allocation, Change, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
 from hubgov.core.ranking import Ranking, Standing
 from hubgov.core.release import enough_by, holders

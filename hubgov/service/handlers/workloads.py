@@ -11,7 +11,8 @@ from hubgov.control.actor import Actor, check_change, check_read, check_seen, ma
 from hubgov.control.governor import cycle
 from hubgov.control.unit import Unit
 from hubgov.core import explain
-from hubgov.core.model import ExtensionRequest, ExtensionState, Outcome, Workload, WorkloadId
+from hubgov.core.decision import Outcome
+from hubgov.core.model import ExtensionRequest, ExtensionState, Workload, WorkloadId
 from hubgov.core.policy import Kind
 from hubgov.core.states import WorkloadState
 from hubgov.errors import Ended, Invalid, NotFound, TooMany
