@@ -91,9 +91,9 @@ def approval_of(error: HubgovError) -> object:
     extension = getattr(error, "extension", None)
     if extension is None:
         return None
-    from hubgov import wire
+    from hubgov.wire_json import to_json
 
-    return wire.to_json(extension)
+    return to_json(extension)
 
 
 def _exit_code(error: HubgovError) -> int:

@@ -8,10 +8,11 @@ from typing import TypeVar
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
+from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.inventory import inventory
 from hubgov.core.metering import tariffs_ended
 from hubgov.core.model import Change, PolicyText
-from hubgov.core.policy import Policy, for_clock_rate
+from hubgov.core.policy import Policy
 from hubgov.core.state import State
 from hubgov.errors import Conflict, Invalid, PolicyMoved
 from hubgov.policy import Edit, Loaded, Usage, diff, in_use

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from hubgov.core.model import Allocation, Blocker, Workload
+from hubgov.core.decision import Blocker
+from hubgov.core.model import Allocation, Workload
 from hubgov.core.policy import Caps
 from hubgov.core.release import ends, enough_by, holders
 from hubgov.core.state import State

@@ -9,10 +9,11 @@ from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
+from hubgov.core.decision import Blocker, Decision, HeldBy, Outcome
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.forecast import latest_starts
 from hubgov.core.lease import granted_lease
-from hubgov.core.model import Allocation, Blocker, Change, ChargeKey, Decision, HeldBy, Outcome, Workload
+from hubgov.core.model import Allocation, Change, ChargeKey, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
 from hubgov.core.ranking import lines, shown
 from hubgov.core.release import Ends, ends, enough_by, holders

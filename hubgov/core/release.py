@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hubgov.clock import Instant
+from hubgov.core.decision import HeldBy
 from hubgov.core.due import start_overdue_at
 from hubgov.core.lease import grace_until
-from hubgov.core.model import Allocation, Change, HeldBy
+from hubgov.core.model import Allocation, Change
 from hubgov.core.policy import Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState

@@ -13,22 +13,20 @@ from typing import Any, TypeVar
 from hubgov.clock import Instant
 from hubgov.core import quota
 from hubgov.core.amounts import HALF_LIVES
+from hubgov.core.devices import DeviceKey, Node, SeenNode
 from hubgov.core.inventory import capacity, inventory
 from hubgov.core.model import (
     Allocation,
     AllocationId,
     Change,
     ChargeKey,
-    DeviceKey,
     ExtensionId,
     ExtensionRequest,
-    Node,
     Notice,
     PolicyText,
     QueueHold,
     Record,
     SaveRecord,
-    SeenNode,
     Workload,
     WorkloadId,
 )

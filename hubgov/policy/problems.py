@@ -37,6 +37,29 @@ class Problem:
         return f"{where}: {mark}{self.code}: {self.message}" + (f"; {self.hint}" if self.hint else "")
 
 
+def problem_at(
+    place: tuple[int, int],
+    path: Path,
+    code: str,
+    message: str,
+    hint: str,
+    *,
+    file: str,
+    severity: Severity = "error",
+) -> Problem:
+    """The problem with the value at `path`, which stands at (line, column)."""
+    return Problem(
+        line=place[0],
+        column=place[1],
+        path=path_text(path),
+        code=code,
+        message=message,
+        hint=hint,
+        severity=severity,
+        file=file,
+    )
+
+
 def path_text(path: Path) -> str:
     """The path as people write it: `queues.experiment.kinds[0]`."""
     text = ""
@@ -156,19 +179,7 @@ class Findings:
         if len(items) >= MAX_PROBLEMS:
             self._cut = True
             return
-        line, column = self._place(path)
-        items.append(
-            Problem(
-                line=line,
-                column=column,
-                path=path_text(path),
-                code=code,
-                message=message,
-                hint=hint,
-                severity=severity,
-                file=self._file,
-            )
-        )
+        items.append(problem_at(self._place(path), path, code, message, hint, file=self._file, severity=severity))
 
     def _place(self, path: Path) -> tuple[int, int]:
         for end in range(len(path), -1, -1):

@@ -15,7 +15,7 @@ from jupyterhub.services.auth import HubOAuth, HubOAuthenticated, UserNotAllowed
 from pydantic import BaseModel
 from tornado import web
 
-from hubgov import errors, texts, wire
+from hubgov import errors, texts
 from hubgov.clock import Clock
 from hubgov.control.actor import Actor
 from hubgov.control.attachments import Attachments
@@ -28,6 +28,7 @@ from hubgov.service.auth import actor_of
 from hubgov.service.documents import Desk
 from hubgov.service.limits import Limits
 from hubgov.telemetry.probe import Probe
+from hubgov.wire_json import to_json
 
 STATUS: Mapping[type[errors.HubgovError], int] = {
     errors.Invalid: 400,
@@ -203,7 +204,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
         def keyed(unit: Unit) -> str:
             status, document = intent(unit)
-            return json.dumps({"status": status, "body": wire.to_json(document)})
+            return json.dumps({"status": status, "body": to_json(document)})
 
         answer = await self.governor.do_once(wanted, keyed)
         stored = json.loads(answer.text)
@@ -217,7 +218,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.finish()
             return
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(json.dumps(wire.to_json(document), ensure_ascii=False, default=str))
+        self.finish(json.dumps(to_json(document), ensure_ascii=False, default=str))
 
     def reply_list(self, items: list[Any], next_: str | None = None, total: int | None = None) -> None:
         """A list in its envelope."""
@@ -249,7 +250,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
                 decision = self.desk().decision(error.decision)
                 document: dict[str, Any] = {"code": decision.code, "message": decision.headline}
                 hint = "; ".join(decision.next_steps)
-                return 422, document | {"details": wire.to_json(decision), "hint": hint}
+                return 422, document | {"details": to_json(decision), "hint": hint}
             case _Unauthorized():
                 return 401, self._told(error)
             case errors.HubgovError():
@@ -265,7 +266,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
     def _told(self, error: errors.HubgovError) -> dict[str, Any]:
         """An error of ours in the reader's language."""
         message, hint = texts.error(error.code, error.message, error.hint, self.lang)
-        return {"code": error.code, "message": message, "details": wire.to_json(error.details), "hint": hint}
+        return {"code": error.code, "message": message, "details": to_json(error.details), "hint": hint}
 
     def _plain_error(self, code: str) -> dict[str, Any]:
         """What tornado alone raised, in words and with what to do."""

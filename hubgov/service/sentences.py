@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 from hubgov import texts, wire
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
+from hubgov.core.decision import Blocker, Decision, HeldBy
 from hubgov.core.explain import ENGINE_AWAY
-from hubgov.core.model import Blocker, Decision, HeldBy, Workload
+from hubgov.core.model import Workload
 from hubgov.core.policy import Policy
 
 

@@ -8,7 +8,8 @@ from hubgov import texts, wire
 from hubgov.clock import to_rfc3339
 from hubgov.control import submit
 from hubgov.control.actor import Actor
-from hubgov.core.model import Health, Request, Workload
+from hubgov.core.devices import Health
+from hubgov.core.model import Request, Workload
 from hubgov.core.policy import Kind, SpawnProfile
 from hubgov.core.state import State
 from hubgov.service.documents import Desk

@@ -24,17 +24,16 @@ from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
 from hubgov.control.unit import Unit
+from hubgov.core.decision import Decision
+from hubgov.core.devices import SeenDevice, SeenNode
 from hubgov.core.metering import Entry
 from hubgov.core.model import (
     Allocation,
     Change,
-    Decision,
     ExtensionRequest,
     ProcessId,
     Request,
     SaveRecord,
-    SeenDevice,
-    SeenNode,
     Workload,
     WorkloadId,
 )

@@ -8,7 +8,7 @@ from hubgov.clock import to_rfc3339
 from hubgov.control import observe, policies, steer
 from hubgov.control.actor import check_admin
 from hubgov.control.unit import Unit
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.errors import Invalid, NotAllowed
 from hubgov.ledger import reading
 from hubgov.service.audit import AUDIT
