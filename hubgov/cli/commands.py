@@ -49,7 +49,7 @@ class VerbGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         name = self.prefix + cmd_name
         if name in VERBS:
-            return _command(name, self.lang)
+            return command(name, self.lang)
         if name in GROUPS:
             return VerbGroup(name + " ", self.lang, name=cmd_name, help=pick(GROUPS[name], self.lang))
         return None
@@ -77,16 +77,17 @@ def root(lang: str) -> VerbGroup:
     return VerbGroup("", lang, name="hubgov", help=text("about", lang), params=params, epilog=epilog)
 
 
-def _command(name: str, lang: str) -> Any:
+def command(name: str, lang: str) -> Any:
+    """The command of a verb, with help in a language; its module is loaded."""
     verb = VERBS[name]
     module, _, function = verb.target.partition(":")
-    command = _typer_command(getattr(importlib.import_module(module), function))
-    command.name = name.split(" ")[-1]
-    command.help = pick(verb.help, lang)
-    command.epilog = f"{text('example', lang)} {verb.example}"
-    command.context_settings = _WIDTH
-    command.params += _common_options()
-    return command
+    made = _typer_command(getattr(importlib.import_module(module), function))
+    made.name = name.split(" ")[-1]
+    made.help = pick(verb.help, lang)
+    made.epilog = f"{text('example', lang)} {verb.example}"
+    made.context_settings = _WIDTH
+    made.params += _common_options()
+    return made
 
 
 def _typer_command(function: Callable[..., Any]) -> Any:

@@ -6,9 +6,11 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from hubgov import texts
 from hubgov.cli.cli_texts import FAILURES, HINTS, fill
+from hubgov.cli.flags import as_flags
 from hubgov.cli.lazy import VERBS
 from hubgov.cli.screen import Screen, never_fail
 from hubgov.errors import HubgovError, NotAllowed, Unavailable
@@ -29,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _typed(arguments, screen)
     except HubgovError as error:
-        return fail(error, screen)
+        return fail(error, screen, _verb_of(arguments))
     except BrokenPipeError:
         # Who read has read enough. What is buffered can go nowhere, at the end of the process neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -68,7 +70,14 @@ def _asked_language(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def fail(error: HubgovError, screen: Screen) -> int:
+def _verb_of(arguments: Sequence[str]) -> str:
+    """The verb that was called, of two words where it has two; empty for none."""
+    words = [argument for argument in arguments if not argument.startswith("-")][:4]
+    called = [f"{first} {second}" for first, second in pairwise(words)] + words
+    return next((name for name in called if name in VERBS), "")
+
+
+def fail(error: HubgovError, screen: Screen, verb: str = "") -> int:
     """Say what went wrong, in words and (for programs) as the error document, and give the exit code."""
     from hubgov.cli.options import Usage
 
@@ -78,7 +87,7 @@ def fail(error: HubgovError, screen: Screen) -> int:
         document = dict(error.details) if error.details else {}
         about = {"code": error.code, "message": message, "details": document, "hint": hint}
         screen.document(approval_of(error) or {"error": about})
-    screen.complain(message, hint)
+    screen.complain(as_flags(message, verb), as_flags(hint, verb))
     for problem in error.details.get("problems", ()) if error.code == "policy_invalid" else ():
         screen.complain(str(problem))
     if isinstance(error, Usage):

@@ -97,5 +97,5 @@ def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest,
     assert as_("amy", "cancel", running, "--now").code == 0
     until(lambda: service.show(running)["state"] in ("stopping", "cancelled"), 10, "it stops")
     events = {row[2] for row in as_("admin", "audit").rows[1:]}
-    assert {"queue_held", "node_drained", "policy_applied", "extension_granted"} <= events
+    assert {"queue put on hold", "node drained", "policy applied", "extension granted"} <= events
     assert as_("bo", "audit").code == 3

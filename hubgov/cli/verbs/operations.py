@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hubgov.cli import cells, options
+from hubgov.cli.event_texts import event_word, state_word
 from hubgov.cli.running import DONE
 from hubgov.cli.screen import Table
 
@@ -32,11 +33,11 @@ def audit(
         (
             cells.clock(line.at),
             cells.plain(line.actor),
-            line.event,
+            event_word(line.event, screen.lang),
             cells.plain(line.workload),
             line.record,
-            cells.plain(line.from_),
-            cells.plain(line.to),
+            cells.plain(state_word(line.from_, screen.lang)),
+            cells.plain(state_word(line.to, screen.lang)),
             cells.plain(line.reason),
         )
         for line in page.items

@@ -9,7 +9,7 @@ import typer
 
 from hubgov import wire
 from hubgov.cli import cells, decisions, options
-from hubgov.cli.cli_texts import EXTENSION_STATES
+from hubgov.cli.cli_texts import DOCUMENTS, EXTENSION_STATES
 from hubgov.cli.running import DONE, FAILED, WAITING
 from hubgov.cli.screen import Screen, Table
 from hubgov.cli.workload_rows import DEFAULT, KNOWN, Listing, facts
@@ -173,7 +173,13 @@ def _show_receipt(screen: Screen, found: wire.Receipt) -> None:
     )
     screen.line("")
     saved = [
-        (d.path, d.outcome, str(d.bytes), cells.clock(d.saved_at, workload.now), cells.plain(d.error))
+        (
+            d.path,
+            word(DOCUMENTS, d.outcome, screen.lang),
+            str(d.bytes),
+            cells.clock(d.saved_at, workload.now),
+            cells.plain(d.error),
+        )
         for d in found.documents
     ]
     if saved:
