@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from hubgov import texts
 from hubgov.cli.cli_texts import FAILURES, HINTS, fill
 from hubgov.cli.flags import as_flags
+from hubgov.cli.help_texts import usage_in
 from hubgov.cli.lazy import VERBS
-from hubgov.cli.screen import Screen, never_fail
+from hubgov.cli.screen import Screen, asked_language, never_fail
 from hubgov.errors import HubgovError, NotAllowed, Unavailable
 
 DONE, FAILED, USAGE, DENIED, WAITING, UNREACHABLE, APPROVAL = range(7)
@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
         module, _, function = VERBS[arguments[0]].target.partition(":")
         return int(getattr(importlib.import_module(module), function)(list(arguments[1:])))
     screen = Screen()
-    screen.lang = _asked_language(arguments) or screen.lang
+    screen.lang = asked_language(arguments) or screen.lang
     try:
         return _typed(arguments, screen)
     except HubgovError as error:
@@ -49,25 +49,15 @@ def _typed(arguments: Sequence[str], screen: Screen) -> int:
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as error:
-        screen.complain(screen.text("usage", message=error.format_message()), _help_of(error))
+        screen.complain(
+            screen.text("usage", message=usage_in(error.format_message(), screen.lang)), _help_of(error)
+        )
         return USAGE
 
 
 def _help_of(error: Exception) -> str:
     ctx = getattr(error, "ctx", None)
     return f"{ctx.command_path} --help" if ctx is not None else "hubgov --help"
-
-
-def _asked_language(arguments: Sequence[str]) -> str | None:
-    """The language that `--lang` asks for, before anything else is read: for help, and for what is wrong."""
-    for place, argument in enumerate(arguments):
-        if argument == "--":
-            return None
-        following = arguments[place + 1] if place + 1 < len(arguments) else ""
-        given = following if argument == "--lang" else argument.removeprefix("--lang=")
-        if argument.startswith("--lang") and given in texts.LANGUAGES:
-            return given
-    return None
 
 
 def _verb_of(arguments: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest,
     assert [row[0] for row in as_("admin", "list", "--state", "held", "--columns", "id,state").rows[1:]] == [
         waiting
     ]
-    assert as_("bo", "show", running, "--lang", "zh").err.startswith("hubgov: 没有这一项")
+    assert as_("bo", "show", running, "--lang", "zh").err.startswith(f"hubgov: 没有任务 {running}，")
     assert as_("admin", "release", "experiment").code == 0
     node = as_("admin", "devices", "--json").document["items"][0]["node"]
     assert as_("admin", "drain", node, "--reason", "x").code == 0

@@ -18,9 +18,11 @@ NodeName = Annotated[str, typer.Argument(metavar="NODE", help="A node's name.")]
 
 def audit(
     ctx: typer.Context,
-    workload: Annotated[str | None, typer.Option("--workload", metavar="ID", help="Of this workload.")] = None,
+    workload: Annotated[str | None, typer.Option("--workload", metavar="ID", help="Only of this workload.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Also the daily run, not only people's acts.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most so many rows.")
+    ] = 100,
 ) -> int:
     """Who did what and why, newest first. Without --workload for admins only."""
     screen = options.screen_of(ctx)
