@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from . import problem_texts
+
 Path = tuple[str | int, ...]
 Places = Mapping[Path, tuple[int, int]]
 Severity = Literal["error", "warning"]
@@ -31,10 +33,16 @@ class Problem:
     column: int = 0
 
     def __str__(self) -> str:
-        """`FILE:LINE: CODE: message; hint`, the form that editors and terminals can jump by."""
+        return self.told("en")
+
+    def told(self, lang: str) -> str:
+        """`FILE:LINE: CODE: message; hint`, the form that editors and terminals can jump by, in a language."""
         where = f"{self.file}:{self.line}" if self.line else self.file
-        mark = "warning " if self.severity == "warning" else ""
-        return f"{where}: {mark}{self.code}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+        mark, then = ("警告 ", "；") if lang == "zh" else ("warning ", "; ")
+        text = problem_texts.message(self.message, lang)
+        if self.hint:
+            text += then + problem_texts.hint(self.hint, lang)
+        return f"{where}: {mark if self.severity == 'warning' else ''}{self.code}: {text}"
 
 
 def problem_at(

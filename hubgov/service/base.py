@@ -26,6 +26,7 @@ from hubgov.core.policy import Kind
 from hubgov.service import reading_json
 from hubgov.service.auth import actor_of
 from hubgov.service.documents import Desk
+from hubgov.service.error_texts import told
 from hubgov.service.limits import Limits
 from hubgov.telemetry.probe import Probe
 from hubgov.wire_json import to_json
@@ -265,8 +266,12 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     def _told(self, error: errors.HubgovError) -> dict[str, Any]:
         """An error of ours in the reader's language."""
-        message, hint = texts.error(error.code, error.message, error.hint, self.lang)
-        return {"code": error.code, "message": message, "details": to_json(error.details), "hint": hint}
+        message, hint = told(error.message, error.hint, self.lang)
+        details = error.details
+        if error.code == "policy_invalid":
+            problems = [problem.told(self.lang) for problem in details["problems"]]
+            details, hint = {"problems": problems}, problems[0]
+        return {"code": error.code, "message": message, "details": to_json(details), "hint": hint}
 
     def _plain_error(self, code: str) -> dict[str, Any]:
         """What tornado alone raised, in words and with what to do."""
