@@ -26,9 +26,10 @@ from hubgov.control import observe, policies
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
+from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
-from hubgov.core.policy import Policy, for_clock_rate
+from hubgov.core.policy import Policy
 from hubgov.engines.hub import HubEngine
 from hubgov.errors import Unavailable
 from hubgov.ledger.leadership import StaleLeader

@@ -18,6 +18,8 @@ from typing import Any, Self
 from hubgov.clock import FakeClock, Instant
 from hubgov.core import quota
 from hubgov.core.decide import choose, decide, eligible
+from hubgov.core.decision import Decision, Outcome
+from hubgov.core.devices import Health, SeenDevice, SeenNode
 from hubgov.core.due import due
 from hubgov.core.entitlement import walk
 from hubgov.core.explain import explain
@@ -27,17 +29,12 @@ from hubgov.core.model import (
     Allocation,
     AllocationId,
     Change,
-    Decision,
     ExtensionId,
     ExtensionRequest,
     ExtensionState,
-    Health,
-    Outcome,
     PolicyText,
     QueueHold,
     Request,
-    SeenDevice,
-    SeenNode,
     Workload,
     WorkloadId,
 )
@@ -289,7 +286,7 @@ def rebuilt(state: State) -> State:
     for kind in ("seen", "holds", "workloads", "allocations", "extensions", "notices", "saves"):
         for record in getattr(state, kind).values():
             again.apply(Change(event="given", before=None, after=record, actor="test"))
-    again.past = PastUse(state.policy.fairness.half_life_ms, state.past.segments.values())
+    again.past = PastUse(state.past.half_life_ms, state.past.segments.values())
     again.last_seq, again.away, again.back_at = state.last_seq, state.away, dict(state.back_at)
     return again
 

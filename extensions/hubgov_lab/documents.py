@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubgov.errors import Invalid
-from hubgov.wire import SavedDocument, SaveReport, to_json
+from hubgov.wire import SavedDocument, SaveReport
+from hubgov.wire_json import to_json
 from hubgov_lab.home import FOLDER, is_safe_name, replace_file, sync_folder
 from hubgov_lab.settings import Limits
 

@@ -9,7 +9,8 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from hubgov.errors import HubgovError, Invalid, NotFound, Unavailable
-from hubgov.wire import MAX_SPAN_MS, to_json
+from hubgov.wire import MAX_SPAN_MS
+from hubgov.wire_json import to_json
 from hubgov_lab.service import described
 from hubgov_lab.session import Session
 

@@ -11,7 +11,8 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HT
 
 from hubgov import processes
 from hubgov.errors import Ended, HubgovError, Invalid, NotAllowed, NotFound, Unavailable
-from hubgov.wire import API, Decision, Extension, SaveReport, Workload, from_json, to_json
+from hubgov.wire import API, Decision, Extension, SaveReport, Workload
+from hubgov.wire_json import from_json, to_json
 from hubgov_lab.settings import Governed
 
 T = TypeVar("T")

@@ -136,6 +136,12 @@ EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
     "withdrawn": ("withdrawn", "已撤回"),
 }
 
+DOCUMENTS: Mapping[str, tuple[str, str]] = {
+    "saved": ("saved", "已保存"),
+    "not_saved": ("not saved", "未保存"),
+}
+"""What became of an open document, by its outcome."""
+
 UNITS: Mapping[str, tuple[str, str]] = {
     "gpus": ("GPUs", "张 GPU"),
     "seconds": ("time", "时间"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from hubgov import errors, wire
+from hubgov.wire_json import from_json
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ def failure_of(status: int, document: Any, address: str) -> errors.HubgovError:
 def read(kind: type[T], data: Any) -> T:
     """The document as its dataclass; Unavailable when the answer is of another shape."""
     try:
-        return wire.from_json(kind, data)
+        return from_json(kind, data)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise errors.Unavailable(
             f"the service's answer is not a {kind.__name__}: {error}",

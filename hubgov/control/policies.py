@@ -8,10 +8,11 @@ from typing import TypeVar
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
+from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.inventory import inventory
 from hubgov.core.metering import tariffs_ended
 from hubgov.core.model import Change, PolicyText
-from hubgov.core.policy import Policy, for_clock_rate
+from hubgov.core.policy import Policy
 from hubgov.core.state import State
 from hubgov.errors import Conflict, Invalid, PolicyMoved
 from hubgov.policy import Edit, Loaded, Usage, diff, in_use
@@ -21,14 +22,14 @@ K = TypeVar("K")
 
 
 def checked(text: str, name: str, version: int = 0) -> Loaded:
-    """The policy of a text, or Invalid that carries every problem as `FILE:LINE: CODE: message`."""
+    """The policy of a text, or Invalid whose details carry every `Problem`."""
     loaded = load(text, name=name, version=version)
     if loaded.policy is None:
-        problems = [str(problem) for problem in loaded.errors]
+        problems = loaded.errors
         raise Invalid(
-            f"the policy has {len(problems)} error{'s' if len(problems) != 1 else ''}; nothing was applied",
+            f"errors in the policy: {len(problems)}; nothing was applied",
             code="policy_invalid",
-            hint=problems[0],
+            hint=str(problems[0]),
             details={"problems": problems},
         )
     return loaded

@@ -9,17 +9,15 @@ from hubgov.control.actor import Actor, approvers, check_admin, check_change
 from hubgov.control.session import SAVE_MS
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
+from hubgov.core.decision import Blocker, Decision, Outcome
 from hubgov.core.lease import judge_extension
 from hubgov.core.model import (
     Allocation,
-    Blocker,
     Change,
-    Decision,
     ExtensionId,
     ExtensionRequest,
     ExtensionState,
     Lease,
-    Outcome,
     QueueHold,
     Workload,
 )

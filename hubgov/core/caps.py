@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from hubgov.core.model import Allocation, Blocker, Workload
+from hubgov.core.decision import Blocker
+from hubgov.core.model import Allocation, Workload
 from hubgov.core.policy import Caps
-from hubgov.core.release import enough_by, holders
+from hubgov.core.release import ends, enough_by, holders
 from hubgov.core.state import State
 
 
@@ -71,7 +72,7 @@ def blocking(state: State, workload: Workload, milli: int) -> tuple[Blocker, ...
             have = limit - sum(_uses(metric, a) for a in mine)
             if need > have:
                 blocker = _blocker(scope, metric, need, have, limit)
-                frees_at = enough_by(state, mine, need - have, partial(_uses, metric))
+                frees_at = enough_by(ends(state, mine, partial(_uses, metric)), need - have)
                 found.append(replace(blocker, held_by=holders(state, mine), frees_at=frees_at))
     return tuple(found)
 

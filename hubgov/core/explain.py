@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
+from hubgov.core.decision import Blocker, Decision, HeldBy, Outcome
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.forecast import latest_starts
 from hubgov.core.lease import granted_lease
-from hubgov.core.model import Allocation, Blocker, Change, ChargeKey, Decision, HeldBy, Outcome, Workload
+from hubgov.core.model import Allocation, Change, ChargeKey, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
 from hubgov.core.ranking import lines, shown
-from hubgov.core.release import enough_by, holders
+from hubgov.core.release import Ends, ends, enough_by, holders
 from hubgov.core.screening import must_be_entitled, never, never_on, refusal
 from hubgov.core.state import State, nodes_of
 from hubgov.core.states import WorkloadState
@@ -165,7 +165,7 @@ def _node_blockers(state: State, workload: Workload, offer: Offer, fit: Fit) -> 
                 yield Blocker(
                     code="waiting_devices", need=need, have=size - used, limit=size, unit=unit,
                     scope=f"node {name}", node=name, pool=offer.pool, flavor=offer.flavor,
-                    held_by=holders(state, here), frees_at=enough_by(state, here, used + need - size, amount),
+                    held_by=holders(state, here), frees_at=enough_by(ends(state, here, amount), used + need - size),
                 )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
                 scope=f"{place.level} {place.name}".strip(), pool=offer.pool, flavor=offer.flavor, frees_at=opens,
             )
         ]  # fmt: skip
-    held = _charged_under(state, offer.key, place, tree)
+    held_by, freed = _held_under(state, offer.key, place, tree)
     return [
         Blocker(
             code="waiting_quota",
@@ -200,29 +200,22 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
             scope=f"{place.level} {place.name}".strip(),
             pool=offer.pool,
             flavor=offer.flavor,
-            held_by=held.by,
-            frees_at=enough_by(state, held.allocations, need - have, _milli_gpus),
+            held_by=held_by,
+            frees_at=enough_by(freed, need - have),
         )
     ]
 
 
-class _Held(NamedTuple):
-    """What is held somewhere, and by whom: the same for everybody who waits for it."""
-
-    allocations: tuple[Allocation, ...]
-    by: tuple[HeldBy, ...]
-    size: int = 0
-    """Milli-GPUs of the place, held or free."""
-
-
-def _charged_under(state: State, key: ChargeKey, place: quota.Place, tree: quota.QuotaTree) -> _Held:
-    """What is charged at a place of the quota tree or below it."""
+def _held_under(
+    state: State, key: ChargeKey, place: quota.Place, tree: quota.QuotaTree
+) -> tuple[tuple[HeldBy, ...], Ends]:
+    """Who is charged at a place of the quota tree or below it, and when that ends: the same for all who wait."""
     known = state.memo()
     if ("under", key, place) not in known:
         charged = [a for a in state.allocations.values() if a.charged and a.charge_key == key]
         under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
-        known["under", key, place] = _Held(tuple(under), holders(state, under))
-    found: _Held = known["under", key, place]
+        known["under", key, place] = holders(state, under), ends(state, under, lambda a: a.milli_gpus)
+    found: tuple[tuple[HeldBy, ...], Ends] = known["under", key, place]
     return found
 
 
@@ -241,24 +234,24 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
     if need == 0:
         scope = f"pool {offer.pool}"
         return Blocker(code="waiting_devices", need=1, have=0, unit="nodes", scope=scope, pool=offer.pool)
-    held = _on_cards(state, offer)
+    count, held_by, freed = _held_cards(state, offer)
     too_few = room.total < need
     return Blocker(
         code="waiting_devices" if too_few else "waiting_topology",
         need=need,
         have=room.most,
-        limit=held.size,
+        limit=1000 * count,
         scope=f"pool {offer.pool}",
         node=room.node,
         pool=offer.pool,
         flavor=offer.flavor,
-        held_by=held.by,
-        frees_at=enough_by(state, held.allocations, need - room.total, _milli_gpus) if too_few else None,
+        held_by=held_by,
+        frees_at=enough_by(freed, need - room.total) if too_few else None,
     )
 
 
-def _on_cards(state: State, offer: Offer) -> _Held:
-    """What holds any of an offer's cards."""
+def _held_cards(state: State, offer: Offer) -> tuple[int, tuple[HeldBy, ...], Ends]:
+    """(how many cards an offer has, who holds any of them, when that ends): the same for all who wait for them."""
     known = state.memo()
     if ("cards", offer.key) not in known:
         keys = {
@@ -267,15 +260,10 @@ def _on_cards(state: State, offer: Offer) -> _Held:
             for device in node.devices
             if offer.flavor is not None and (device.pool, device.flavor) == (offer.pool, offer.flavor)
         }
-        on_them = {a for key in keys for a in state.on_device.get(key, ())}
-        held = tuple(state.allocations[a] for a in on_them)
-        known["cards", offer.key] = _Held(held, holders(state, held), 1000 * len(keys))
-    found: _Held = known["cards", offer.key]
+        held = [state.allocations[a] for a in {a for key in keys for a in state.on_device.get(key, ())}]
+        known["cards", offer.key] = len(keys), holders(state, held), ends(state, held, lambda a: a.milli_gpus)
+    found: tuple[int, tuple[HeldBy, ...], Ends] = known["cards", offer.key]
     return found
-
-
-def _milli_gpus(allocation: Allocation) -> int:
-    return allocation.milli_gpus
 
 
 def _cpus(allocation: Allocation) -> int:

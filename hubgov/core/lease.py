@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hubgov.clock import Instant
-from hubgov.core.model import Allocation, Blocker, Decision, Lease, Notice, Outcome, Workload
+from hubgov.core.decision import Blocker, Decision, Outcome
+from hubgov.core.model import Allocation, Lease, Notice, Workload
 from hubgov.core.policy import Policy, Queue
 from hubgov.core.states import GRACE, AllocationState
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from hubgov.clock import Instant
 from hubgov.core import caps, quota
+from hubgov.core.decision import Blocker, Decision, Outcome
 from hubgov.core.inventory import capacity
-from hubgov.core.model import Blocker, ChargeKey, Decision, Outcome, Workload
+from hubgov.core.model import ChargeKey, Workload
 from hubgov.core.placement import Offer, largest_ever, node_suits, offers, passes_guard
 from hubgov.core.policy import Policy, PriorityClass, Queue
 from hubgov.core.state import State

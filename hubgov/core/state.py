@@ -13,22 +13,20 @@ from typing import Any, TypeVar
 from hubgov.clock import Instant
 from hubgov.core import quota
 from hubgov.core.amounts import HALF_LIVES
+from hubgov.core.devices import DeviceKey, Node, SeenNode
 from hubgov.core.inventory import capacity, inventory
 from hubgov.core.model import (
     Allocation,
     AllocationId,
     Change,
     ChargeKey,
-    DeviceKey,
     ExtensionId,
     ExtensionRequest,
-    Node,
     Notice,
     PolicyText,
     QueueHold,
     Record,
     SaveRecord,
-    SeenNode,
     Workload,
     WorkloadId,
 )
@@ -58,7 +56,8 @@ class State:
         self.on_device: dict[DeviceKey, tuple[AllocationId, ...]] = {}
         self.past = PastUse(policy.fairness.half_life_ms)
         self.last_seq = 0
-        self._away: frozenset[Kind] = frozenset()
+        self.away: frozenset[Kind] = frozenset()
+        """Kinds whose engine doesn't answer: nothing of them is admitted. Seen anew after a restart, not kept."""
         self.back_at: dict[Kind, Instant] = {}
         """When an engine that had been away answered again: start deadlines count from there."""
         self._trees: dict[tuple[ChargeKey, Instant | None], QuotaTree] = {}
@@ -67,16 +66,6 @@ class State:
         self._memo_at: tuple[Instant | None, dict[Any, Any]] = (None, {})
 
     # --- changing ------------------------------------------------------------------------------------
-
-    @property
-    def away(self) -> frozenset[Kind]:
-        """Kinds whose engine doesn't answer: nothing of them is admitted. Seen anew after a restart, not kept."""
-        return self._away
-
-    @away.setter
-    def away(self, kinds: frozenset[Kind]) -> None:
-        self._forget()
-        self._away = kinds
 
     def apply(self, change: Change) -> None:
         """Put the record after the change in the place of the one before. `change.undone` takes it back."""
@@ -190,6 +179,17 @@ class State:
         self.saves = {k: s for k, s in self.saves.items() if s.workload in self.workloads}
         self._forget()
         self.past.forget_until(Instant(now - HALF_LIVES * self.policy.fairness.half_life_ms))
+
+    def engine_away(self, kinds: frozenset[Kind]) -> None:
+        """Nothing of these kinds is admitted until their engine is back."""
+        self.away |= kinds
+        self._forget()
+
+    def engine_back(self, kinds: frozenset[Kind], now: Instant) -> None:
+        """Their engine answers again."""
+        self.away -= kinds
+        self.back_at |= dict.fromkeys(kinds, now)
+        self._forget()
 
     # --- reading -------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from hubgov.clock import Instant
 from hubgov.core.amounts import HALF_LIVES
+from hubgov.core.devices import SeenNode
 from hubgov.core.metering import Account, UsageSegment
 from hubgov.core.model import (
     Allocation,
@@ -23,7 +24,6 @@ from hubgov.core.model import (
     PolicyText,
     QueueHold,
     SaveRecord,
-    SeenNode,
     Workload,
 )
 from hubgov.core.past_use import Segment

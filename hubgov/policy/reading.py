@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from .problems import Path, Places, Problem, path_text, shown
+from .problems import Path, Places, Problem, problem_at, shown
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
@@ -245,21 +245,7 @@ class _Builder:
         return frame.path if frame.key is None else (*frame.path, frame.key)
 
     def _stop(self, code: str, place: tuple[int, int], message: str, hint: str) -> _Stop:
-        line, column = place
-        return _Stop(
-            Problem(line=line, column=column, path="", code=code, message=message, hint=hint, file=self._file)
-        )
+        return _Stop(problem_at(place, (), code, message, hint, file=self._file))
 
     def _refuse(self, code: str, path: Path, place: tuple[int, int], message: str, hint: str) -> None:
-        line, column = place
-        self.problems.append(
-            Problem(
-                line=line,
-                column=column,
-                path=path_text(path),
-                code=code,
-                message=message,
-                hint=hint,
-                file=self._file,
-            )
-        )
+        self.problems.append(problem_at(place, path, code, message, hint, file=self._file))

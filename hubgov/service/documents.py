@@ -13,19 +13,11 @@ from hubgov.clock import Instant, from_rfc3339, to_rfc3339
 from hubgov.control.actor import Actor, approvers, may_read
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
+from hubgov.core.decision import Blocker, Decision, HeldBy, Outcome
 from hubgov.core.entitlement import walk
 from hubgov.core.lease import extensions_left, grace_until
 from hubgov.core.metering import UsageSegment, cost_of, segments_until
-from hubgov.core.model import (
-    Allocation,
-    Blocker,
-    Decision,
-    ExtensionRequest,
-    ExtensionState,
-    HeldBy,
-    Outcome,
-    Workload,
-)
+from hubgov.core.model import Allocation, ExtensionRequest, ExtensionState, Workload
 from hubgov.core.ranking import lines
 from hubgov.core.state import State
 from hubgov.core.states import METERED, AllocationState, public_state

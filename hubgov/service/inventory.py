@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from hubgov import wire
 from hubgov.clock import to_rfc3339
 from hubgov.core import quota
+from hubgov.core.devices import Device, Health
 from hubgov.core.entitlement import walk
-from hubgov.core.model import Allocation, Device, Health
+from hubgov.core.model import Allocation
 from hubgov.core.quota import Place
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState

@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 from hubgov import texts, wire
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
+from hubgov.core.decision import Blocker, Decision, HeldBy
 from hubgov.core.explain import ENGINE_AWAY
-from hubgov.core.model import Blocker, Decision, HeldBy, Workload
+from hubgov.core.model import Workload
 from hubgov.core.policy import Policy
 
 
@@ -95,8 +96,7 @@ class Reader:
 
     def scope(self, scope: str) -> str:
         """A place of the quota tree in words; a rule's path as it stands in the policy."""
-        level, _, name = scope.partition(" ")
-        return texts.word(texts.WORDS, level, self.lang, name=name) if level in texts.WORDS else scope
+        return texts.place(scope, self.lang)
 
     def who(self, holder: HeldBy) -> str:
         """A holder: yours, a team-mate's by name, another team's as such."""

@@ -17,7 +17,8 @@ from urllib.parse import quote
 import httpx
 
 from hubgov import errors, processes
-from hubgov.wire import API, Decision, Launch, ProcessRef, Receipt, Workload, from_json, to_json
+from hubgov.wire import API, Decision, Launch, ProcessRef, Receipt, Workload
+from hubgov.wire_json import from_json, to_json
 
 T = TypeVar("T")
 Query = list[tuple[str, str | int | float | bool | None]]

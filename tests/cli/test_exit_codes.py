@@ -115,6 +115,18 @@ def test_3_not_allowed(hubgov: Program, standin: Standin) -> None:
     assert _two_lines(ran)[0] == "this needs the scope custom:hubgov:admin"
 
 
+def test_hints_name_flags_and_the_document_what_programs_send(hubgov: Program, standin: Standin) -> None:
+    refused = error("not_allowed", "the whole audit is for admins", "?workload=ID shows that of one workload")
+    standin.set("GET", "/audit", refused, 403)
+    ran = hubgov("audit")
+    assert (ran.code, _two_lines(ran)[1]) == (3, "--workload ID shows that of one workload")
+    assert hubgov("audit", "--json").document == refused
+    unreadable = error("invalid", "labels.k: Field required", "see /openapi.json for the fields and their limits")
+    standin.set("POST", "/plan", unreadable, 400)
+    ran = hubgov("plan", "--queue", "q", "--gpus", "1")
+    assert _two_lines(ran) == ("--label.k: Field required", "hubgov plan --help")
+
+
 def test_3_a_token_that_is_no_good(hubgov: Program) -> None:
     ran = hubgov("list", HUBGOV_TOKEN="another")
     assert ran.code == 3

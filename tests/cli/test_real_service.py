@@ -68,7 +68,7 @@ def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest,
     assert [row[0] for row in as_("admin", "list", "--state", "held", "--columns", "id,state").rows[1:]] == [
         waiting
     ]
-    assert as_("bo", "show", running, "--lang", "zh").err.startswith("hubgov: 没有这一项")
+    assert as_("bo", "show", running, "--lang", "zh").err.startswith(f"hubgov: 没有任务 {running}，")
     assert as_("admin", "release", "experiment").code == 0
     node = as_("admin", "devices", "--json").document["items"][0]["node"]
     assert as_("admin", "drain", node, "--reason", "x").code == 0
@@ -97,5 +97,5 @@ def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest,
     assert as_("amy", "cancel", running, "--now").code == 0
     until(lambda: service.show(running)["state"] in ("stopping", "cancelled"), 10, "it stops")
     events = {row[2] for row in as_("admin", "audit").rows[1:]}
-    assert {"queue_held", "node_drained", "policy_applied", "extension_granted"} <= events
+    assert {"queue put on hold", "node drained", "policy applied", "extension granted"} <= events
     assert as_("bo", "audit").code == 3

@@ -94,6 +94,8 @@ CHINESE: dict[str, tuple[list[str], list[str]]] = {
     "devices": (["devices"], ["模拟\tdev\tl40s-48g\t占用"]),
     "show": (["show", "nb-7"], ["17:42，宽限至 17:47 · 剩余 1h42m"]),
     "drain": (["drain", "gpu-a"], ["gpu-a 不再启动新任务，运行中的继续。"]),
+    "audit": (["audit"], ["wei\t暂停队列\t—\ttrain"]),
+    "receipt": (["receipt", "nb-7"], ["train.ipynb\t已保存\t2048"]),
     "plan": (["plan", "--queue", "experiment", "--gpus", "1"], ["可启动\tfits_now", "预计费用：¥37.00"]),
 }
 
@@ -161,7 +163,15 @@ def test_what_waits_for_simulated_devices_says_so(hubgov: Program, standin: Stan
 
 def test_the_audit_says_who_did_what_and_why(hubgov: Program, standin: Standin) -> None:
     ran = hubgov("audit", "--workload", "nb-7", "--all")
-    assert ran.rows[1][1:] == ["wei", "queue_held", "—", "train", "—", "held", "storage is being repaired"]
+    assert ran.rows[1][1:] == [
+        "wei",
+        "queue put on hold",
+        "—",
+        "train",
+        "—",
+        "queue on hold",
+        "storage is being repaired",
+    ]
     assert standin.last("GET", "/audit").query == {"workload": "nb-7", "all": "1", "limit": "100"}
 
 

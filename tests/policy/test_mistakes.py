@@ -61,6 +61,9 @@ spawn_profiles:
   - {name: one, queue: notebooks, gpus: 1}
 """
 
+ROW = "{team: vision, pool: p, flavor: g, guaranteed: 2}"
+"""The first quota of BASE."""
+
 # name, text of BASE to replace, what replaces it (the line with #! is the expected one), code, word of the hint
 MISTAKES = [
     ("unknown key", "    grace: 5m", "    grase: 5m  #!", "unknown_key", "grace"),
@@ -92,9 +95,9 @@ MISTAKES = [
      "  train:  #!\n    kinds: [training]\n", "missing_key", "pools"),
     ("queue of no kinds", "kinds: [training]", "kinds: []  #!", "missing_key", "kinds"),
     ("flavor without memory", "memory: 80GiB, ", "", "missing_key", "memory"),
-    ("quota without pool", "{team: vision, pool: p, flavor: g, guaranteed: 2}",
+    ("quota without pool", ROW,
      "{team: vision, flavor: g, guaranteed: 2}  #!", "missing_key", "pool"),
-    ("quota of nobody", "{team: vision, pool: p, flavor: g, guaranteed: 2}",
+    ("quota of nobody", ROW,
      "{pool: p, flavor: g, guaranteed: 2}  #!", "missing_key", "team"),
     ("quota of two", "guaranteed: 2}", "project: seg}  #!", "missing_key", "either"),
     ("node without pool", "n: {pool: p, flavor", "n: {flavor", "missing_key", "pool"),
@@ -121,7 +124,7 @@ MISTAKES = [
     ("memory too large", "memory: 80GiB", "memory: 2000TiB", "range", "1PiB"),
     ("unknown pool", "    pools: [p]\n    class", "    pools: [pp]  #!\n    class", "bad_reference", "p"),
     ("unknown team", "parent: lab", "parent: lap  #!", "bad_reference", "lab"),
-    ("unknown flavor", "{team: vision, pool: p, flavor: g, guaranteed: 2}",
+    ("unknown flavor", ROW,
      "{team: vision, pool: p, flavor: h, guaranteed: 2}  #!", "bad_reference", "flavors"),
     ("unknown window", "window: nights}", "window: night}  #!", "bad_reference", "nights"),
     ("unknown pool of a node", "q: [4, GPU-5]", "qq: [4, GPU-5]", "bad_reference", "q"),
@@ -207,11 +210,17 @@ def test_the_table_is_long_enough_and_its_base_is_right() -> None:
     assert len(MISTAKES) >= 40
 
 
+def mistaken(name: str) -> tuple[str, str]:
+    """BASE with the mistake of that name in it, and its code."""
+    _, old, new, code, _ = next(row for row in MISTAKES if row[0] == name)
+    return BASE.replace(old, new, 1), code
+
+
 @pytest.mark.parametrize("name", [row[0] for row in MISTAKES])
 def test_one_mistake_makes_no_noise(name: str) -> None:
     """Each mistake gives its own problem, and what follows from it by itself is not complained about."""
-    _, old, new, code, _ = next(row for row in MISTAKES if row[0] == name)
-    codes = [problem.code for problem in load(BASE.replace(old, new, 1)).errors]
+    text, code = mistaken(name)
+    codes = [problem.code for problem in load(text).errors]
     # Without a default owner both pools and the project are nobody's.
     most = {"unowned pool": 4, "merge key": 2, "unknown team": 2}.get(name, 1)
     assert 1 <= len(codes) <= most, codes
@@ -246,10 +255,10 @@ def test_all_mistakes_are_told_at_once() -> None:
     "name", ["broken YAML", "alias", "tag", "merge key", "second document", "nested too deeply"]
 )
 def test_without_libyaml_the_same_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    _, old, new, code, _ = next(row for row in MISTAKES if row[0] == name)
-    with_libyaml = load(BASE.replace(old, new, 1))
+    text, code = mistaken(name)
+    with_libyaml = load(text)
     monkeypatch.setattr(reading, "_LOADER", yaml.SafeLoader)
-    without = load(BASE.replace(old, new, 1))
+    without = load(text)
     assert [one.code for one in without.errors] == [one.code for one in with_libyaml.errors]
     assert code in {one.code for one in without.errors}
     assert load(BASE).policy is not None
@@ -276,7 +285,7 @@ def test_items_taken_out_of_a_list_do_not_move_the_lines_of_those_after() -> Non
     [
         ("guaranteed: 2}", "guaranteed: 12}", "over_guaranteed"),
         ("guaranteed: 3, window", "guaranteed: 30, window", "over_guaranteed"),
-        ("  - {team: vision, pool: p, flavor: g, guaranteed: 2}\n", "", "no_base_row"),
+        (f"  - {ROW}\n", "", "no_base_row"),
         ("    pools: [p]\n    class", "    pools: [r]\n    class", "no_devices"),
         ("pool: p, flavor: g, guaranteed: 2}", "pool: p, flavor: h, guaranteed: 2}", "flavor_not_in_pool"),
     ],

@@ -59,11 +59,18 @@ def test_the_policy_is_edited_against_its_version(service: ServiceUnderTest) -> 
     faulty = service.call("admin", "POST", "/policy/check", {"text": "version: 1\nquues: {}\n"}).json()
     assert not faulty["ok"]
     assert faulty["problems"][0]["line"]
-    refused(
-        service.call("admin", "PUT", "/policy", {"text": "quues: {}"}, headers={"If-Match": f'"{version}"'}),
-        400,
-        "policy_invalid",
+    match = {"If-Match": f'"{version}"'}
+    told = refused(
+        service.call("admin", "PUT", "/policy", {"text": "quues: {}"}, headers=match), 400, "policy_invalid"
     )
+    assert told["details"]["problems"][0] == told["hint"]
+    assert "there is no key 'quues' at the top; did you mean queues?" in told["hint"]
+    chinese = {**match, "Accept-Language": "zh-CN"}
+    told = refused(
+        service.call("admin", "PUT", "/policy", {"text": "quues: {}"}, headers=chinese), 400, "policy_invalid"
+    )
+    assert told["message"] == f"策略有 {len(told['details']['problems'])} 处错误，未应用"
+    assert "顶层没有键 'quues'；是否想写 queues？" in told["hint"]
     applied = service.call("admin", "PUT", "/policy", {"text": edited}, headers={"If-Match": f'"{version}"'})
     assert applied.json()["version"] == version + 1
     moved = service.call("admin", "PUT", "/policy", {"text": text}, headers={"If-Match": f'"{version}"'})

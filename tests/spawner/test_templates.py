@@ -17,7 +17,8 @@ from jupyterhub._data import DATA_FILES_PATH
 from spawner.standin import TOKEN, Standin, receipt, workload
 from traitlets.config import Config
 
-from hubgov.wire import Receipt, Workload, from_json
+from hubgov.wire import Receipt, Workload
+from hubgov.wire_json import from_json
 
 STOCK = str(Path(DATA_FILES_PATH) / "templates")
 HOSTILE = "<script>alert(1)</script>"

@@ -180,7 +180,7 @@ class PolicyCheck(Base):
                         "path": p.path,
                         "code": p.code,
                         "severity": p.severity,
-                        "text": str(p),
+                        "text": p.told(self.lang),
                     }
                     for p in loaded.problems
                 ],

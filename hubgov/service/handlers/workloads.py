@@ -10,7 +10,8 @@ from hubgov.control import session, steer, submit
 from hubgov.control.actor import Actor, check_change, check_read, check_seen, may_change
 from hubgov.control.governor import cycle
 from hubgov.control.unit import Unit
-from hubgov.core.model import ExtensionRequest, ExtensionState, Outcome, Workload, WorkloadId
+from hubgov.core.decision import Outcome
+from hubgov.core.model import ExtensionRequest, ExtensionState, Workload, WorkloadId
 from hubgov.core.policy import Kind
 from hubgov.core.states import WorkloadState
 from hubgov.errors import Ended, Invalid, NotFound, TooMany
