@@ -107,6 +107,7 @@ class Service:
         self.ledger = Ledger(config.database_url, self._read_policy)
         self._closing.callback(self.ledger.close)
         await take_over(self.ledger, self._log)
+        self._site = f"{site_of(config.state_dir)}.{self.ledger.id}"
         self.probe = await choose_probe(
             config.node_name,
             simulated={"auto": None, "real": False, "simulated": True}[config.devices],
@@ -122,7 +123,7 @@ class Service:
         self._check_books()
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
-        self.engine = HubEngine(self._around.api_url, self._around.api_token, site_of(config.state_dir), self._log)
+        self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
         self._closing.push_async_callback(self._end_loops)
         self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
@@ -148,7 +149,8 @@ class Service:
             hub_base_url=self._around.hub_base_url,
             service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
             prefix=self._around.prefix,
-            site=site_of(self._config.state_dir),
+            state=site_of(self._config.state_dir),
+            site=self._site,
             isolation=self._isolation,
             limits=Limits(self._config.changes_at_once, self._config.changes_per_second),
             log=self._log,

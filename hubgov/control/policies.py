@@ -50,6 +50,9 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
     assert loaded.policy is not None
     taken = [str(item) for item in in_use(current, loaded.policy, usage(unit.state))]
     taken += _held_elsewhere(unit.state, loaded.policy)
+    taken += _kinds_waited_for(unit.state, loaded.policy)
+    if loaded.policy.currency != current.currency and unit.state.last_seq:
+        taken.append(f"currency {current.currency} is what the books are kept in since the first request")
     if taken:
         raise Conflict(
             "the new policy takes away what work still needs: " + "; ".join(taken),
@@ -97,6 +100,15 @@ def _held_elsewhere(state: State, policy: Policy) -> list[str]:
                 place = f"pool {device.pool or '-'} as {device.flavor or '-'}"
                 found.append(f"device {share.node}/{share.index} is held by {allocation.workload}; not to {place}")
     return found
+
+
+def _kinds_waited_for(state: State, policy: Policy) -> list[str]:
+    """Work in line whose queue would no longer take its kind."""
+    return [
+        f"queue {workload.queue} takes {workload.kind.value} work, for which {workload.id} waits"
+        for workload in state.pending()
+        if workload.queue in policy.queues and workload.kind not in policy.queues[workload.queue].kinds
+    ]
 
 
 def usage(state: State) -> Usage:

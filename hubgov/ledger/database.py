@@ -101,6 +101,18 @@ def mounted_there(mounts: list[str], real: str) -> str:
     return kind
 
 
+def file_identity(url: str) -> tuple[int, int] | None:
+    """(device, inode) of a SQLite ledger's file; None when it isn't there, and on PostgreSQL."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        return None
+    try:
+        found = os.stat(parsed.database)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def upgrade(engine: sa.Engine, revision: str = "head") -> None:
     """Bring the database's tables to the newest version. Safe to run again."""
     config = Config()

@@ -65,6 +65,8 @@ class Services:
     service_url: str
     """Where servers on this machine reach the service, without the proxy."""
     prefix: str
+    state: str
+    """Tells the services of one state folder from others'."""
     site: str
     """Tells this ledger's processes from those of another hub on the machine."""
     isolation: str

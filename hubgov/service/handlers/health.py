@@ -47,7 +47,7 @@ class Health(Open):
                 trouble=governor.trouble,
                 version=__version__,
                 pid=os.getpid(),
-                state=services.site,
+                state=services.state,
                 epoch=governor.ledger.epoch,
                 policy_version=governor.state.policy.version,
                 mode=governor.state.policy.mode.value,
