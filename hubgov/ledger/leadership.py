@@ -74,7 +74,13 @@ def take_lead(connection: sa.Connection, holder: str) -> int:
     now = database_now(connection)
     if row is None:
         last = connection.execute(sa.select(sa.func.max(schema.journal.c.seq))).scalar() or 0
-        first: dict[str, int | str] = {"name": NAME, "epoch": 1, "holder": holder, "until": now + LEAD_MS, "last_seq": last}
+        first: dict[str, int | str] = {
+            "name": NAME,
+            "epoch": 1,
+            "holder": holder,
+            "until": now + LEAD_MS,
+            "last_seq": last,
+        }
         first["ledger_id"] = secrets.token_hex(4)
         connection.execute(table.insert(), first)
         return 1
