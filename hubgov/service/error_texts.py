@@ -18,7 +18,6 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     # what isn't there
     ("no workload {id}", "没有任务 {id}，或无权查看"),
     ("no session {id} to resume", "没有可继续的会话 {id}"),
-    ("no such server", "没有该服务器"),
     ("no session of this server yet", "该服务器还没有会话"),
     ("no node {node}", "没有节点 {node}"),
     ("no queue {queue}", "没有队列 {queue}"),
@@ -30,6 +29,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("{id} isn't running yet; its time begins when it does", "{id} 尚未运行，开始运行后才计时"),
     ("{id} is already being stopped", "{id} 正在停止"),
     ("{id} is {state}, not about to start", "{id} 处于 {state}，不在启动中"),
+    ("{id} can't be extended while it is {state}", "{id} 处于 {state}，不能延长"),
     ("{id} has no end that could move", "{id} 没有可变更的到期时间"),
     ("{id} has no devices in attempt {attempt}", "{id} 在第 {attempt} 次运行中没有设备"),
     ("{id}, the last session of this server, is still stopping", "该服务器的上一个会话 {id} 仍在停止"),
@@ -79,9 +79,11 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("{value} is larger than 1PiB", "{value} 超过 1PiB"),
     ("{value} has no UTC offset; write it as {example}", "{value} 没有时区；请写成 {example}"),
     # what does not work
-    ("nothing was changed: {why}", "未做任何修改：{why}"),
-    ("the ledger can't be written: {why}", "无法写入账本：{why}"),
-    ("the ledger can't be read: {why}", "无法读取账本：{why}"),
+    ("nothing was changed: {why_}", "未做任何修改：{why_}"),
+    ("the ledger can't be written now", "目前无法写入账本"),
+    ("the ledger can't be read now", "目前无法读取账本"),
+    ("the service failed to decide; see its log", "服务决策失败，详见其日志"),
+    ("too many changes at once", "短时间内的更改请求过多"),
 )
 
 HINTS: tuple[tuple[str, str], ...] = (
@@ -93,6 +95,8 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("ask an admin for {right}", "请管理员授予 {right}"),
     ("try again in a moment", "请稍后重试"),
     ("try again", "请重试"),
+    ("look again in a moment", "请稍后再看"),
+    ("try again in {seconds} s", "请在 {seconds} 秒后重试"),
     ("nothing was changed; try again", "未做任何修改，请重试"),
     ("send a JSON object", "请发送 JSON 对象"),
     ("send {what}", "请发送 {what}"),

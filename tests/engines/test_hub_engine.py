@@ -34,7 +34,7 @@ def allocation() -> Allocation:
         node="box",
         cpus=0,
         ram_mib=0,
-        lease=Lease(length_ms=1000),
+        lease=Lease(length_ms=1000, grace_ms=0, warn_ms=()),
         reserved_at=Instant(1),
         policy_version=1,
     )
