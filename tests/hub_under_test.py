@@ -120,6 +120,11 @@ class HubUnderTest:
             until(lambda: self.server(user).get("ready"), 60, f"the server of {user} is up")
         return answer
 
+    def stop(self, user: str) -> None:
+        """Stop the user's server, and wait until it is gone."""
+        assert self.api("DELETE", f"/users/{user}/server").status_code in (202, 204)
+        until(lambda: not self.server(user), 30, f"the server of {user} has stopped")
+
     def server(self, user: str) -> dict[str, Any]:
         """The hub's view of the user's server; empty when it has none."""
         found: dict[str, Any] = self.api("GET", f"/users/{user}").json()["servers"].get("", {})

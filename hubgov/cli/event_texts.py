@@ -48,6 +48,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     # the server
     "server_start_asked": ("server start asked for", "请求启动服务器"),
     "server_claimed": ("opened", "已打开"),
+    "stop_hastened": ("stop without further waiting", "立即停止，不再等待"),
     "stop_asked": ("stop asked for at the hub", "在 hub 请求停止"),
     "processes_known": ("processes recorded", "记录进程"),
     "warning_issued": ("warning issued", "发出提醒"),
@@ -55,6 +56,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "save_answered": ("save answered", "保存已应答"),
     "documents_saved": ("documents saved", "保存文档"),
     # the place
+    "tariff_ended": ("usage goes on at another price", "按新价格继续计费"),
     "policy_applied": ("policy applied", "应用策略"),
     "queue_held": ("queue put on hold", "暂停队列"),
     "queue_released": ("queue goes on", "恢复队列"),

@@ -27,9 +27,9 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("{id} is over: {headline}", "{id} 已结束：{headline}"),
     ("{id} is not over yet", "{id} 尚未结束"),
     ("{id} isn't running yet; its time begins when it does", "{id} 尚未运行，开始运行后才计时"),
+    ("{id} can't be extended while it is {state}", "{id} 处于 {state}，无法延长"),
     ("{id} is already being stopped", "{id} 正在停止"),
     ("{id} is {state}, not about to start", "{id} 处于 {state}，不在启动中"),
-    ("{id} can't be extended while it is {state}", "{id} 处于 {state}，不能延长"),
     ("{id} has no end that could move", "{id} 没有可变更的到期时间"),
     ("{id} has no devices in attempt {attempt}", "{id} 在第 {attempt} 次运行中没有设备"),
     ("{id}, the last session of this server, is still stopping", "该服务器的上一个会话 {id} 仍在停止"),
@@ -38,6 +38,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("nobody asked this session for that save", "没有向该会话请求过这次保存"),
     ("this idempotency key came with another request before", "该幂等键已用于另一个请求"),
     ("{limit} spawns wait attached already", "已有 {limit} 个启动请求在等待"),
+    ("too many changes at once", "短时间内更改过多"),
     # the policy
     ("errors in the policy: {count}; nothing was applied", "策略有 {count} 处错误，未应用"),
     ("the policy is at version {now}, your edit began at {begun}", "策略已是版本 {now}，你的修改始于版本 {begun}"),
@@ -83,7 +84,6 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("the ledger can't be written now", "目前无法写入账本"),
     ("the ledger can't be read now", "目前无法读取账本"),
     ("the service failed to decide; see its log", "服务决策失败，详见其日志"),
-    ("too many changes at once", "短时间内的更改请求过多"),
 )
 
 HINTS: tuple[tuple[str, str], ...] = (
@@ -95,8 +95,8 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("ask an admin for {right}", "请管理员授予 {right}"),
     ("try again in a moment", "请稍后重试"),
     ("try again", "请重试"),
-    ("look again in a moment", "请稍后再看"),
     ("try again in {seconds} s", "请在 {seconds} 秒后重试"),
+    ("look again in a moment", "请稍后再看"),
     ("nothing was changed; try again", "未做任何修改，请重试"),
     ("send a JSON object", "请发送 JSON 对象"),
     ("send {what}", "请发送 {what}"),

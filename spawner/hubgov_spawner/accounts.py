@@ -1,7 +1,7 @@
-"""Under which uid a hub user's code runs, and where that user's home lies.
+"""Under which uid a hub user's code runs, and the user's home with the server's log in it.
 
-Both come from the hub's numeric id of the user, never from the name: names may be e-mail addresses, may be
-renamed, and may differ only in case. A uid is never given back: files of a deleted user must not fall to
+Both come from the user's number in the register (`owners`), never from the name: names may be e-mail addresses,
+may be renamed, and may differ only in case. A uid is never given back: files of a deleted user must not fall to
 the next one.
 """
 
@@ -32,15 +32,26 @@ class Account:
     gid: int
 
 
-def account_of(user_id: int, uid_base: int) -> Account:
-    """The account of the hub user with this id: `hgu7` with uid and gid 61007."""
-    uid = uid_base + user_id
-    if user_id < 1 or uid_base < 1000 or uid in _OVERFLOW_UIDS or uid >= 2**31:
+def account_of(number: int, uid_base: int) -> Account:
+    """The account of the user with this number: `hgu7` with uid and gid 61007. Invalid when that can't be."""
+    uid = uid_base + number
+    if number < 1 or uid_base < 1000 or uid in _OVERFLOW_UIDS or uid >= 2**31:
         raise errors.Invalid(
-            f"hub user {user_id} can't have uid {uid}",
+            f"user number {number} can't have uid {uid}",
             hint="choose another uid_base: from 1000 on, and so that no user gets 65534 or 65535",
         )
-    return Account(name=f"hgu{user_id}", uid=uid, gid=uid)
+    return Account(name=f"hgu{number}", uid=uid, gid=uid)
+
+
+def is_taken(number: int, uid_base: int) -> bool:
+    """Does name, uid or gid of this number belong to somebody else? Invalid as `account_of`."""
+    if uid_base + number in _OVERFLOW_UIDS:
+        return True
+    try:
+        _exists(account_of(number, uid_base))
+    except errors.Conflict:
+        return True
+    return False
 
 
 def own_account() -> Account:
@@ -115,14 +126,14 @@ def _run(command: list[str]) -> None:
 # --- homes ---------------------------------------------------------------------------------------------
 
 
-def prepare_home(state_dir: str, user_id: int, *, uid: int, gid: int) -> str:
-    """The user's home, STATE/homes/ID: made with mode 0700 if missing, else checked and never changed.
+def prepare_home(state_dir: str, name: str, *, uid: int, gid: int) -> str:
+    """The user's home, STATE/homes/NAME: made with mode 0700 if missing, else checked and never changed.
 
     Conflict unless it is a folder itself (not a link to one), of this uid, open to nobody else.
     """
     homes = os.path.join(state_dir, "homes")
     os.makedirs(homes, mode=0o711, exist_ok=True)
-    home = os.path.join(homes, str(user_id))
+    home = os.path.join(homes, name)
     try:
         os.mkdir(home, 0o700)
     except FileExistsError:
@@ -142,12 +153,13 @@ def prepare_home(state_dir: str, user_id: int, *, uid: int, gid: int) -> str:
     return home
 
 
-def has_other_homes(state_dir: str, user_id: int) -> bool:
+def has_other_homes(state_dir: str, name: str) -> bool:
     """Did another hub user ever have a home here?"""
     try:
-        return any(name != str(user_id) for name in os.listdir(os.path.join(state_dir, "homes")))
+        there = os.listdir(os.path.join(state_dir, "homes"))
     except FileNotFoundError:
         return False
+    return any(other != name and not other.startswith(".") for other in there)
 
 
 # --- the server's log, in the home -------------------------------------------------------------------------

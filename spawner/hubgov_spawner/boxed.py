@@ -20,11 +20,12 @@ from typing import Any
 
 from jupyterhub.spawner import Spawner, SpawnException
 from jupyterhub.utils import fmt_ip_url, random_port
-from traitlets import Enum, Float, Integer, List, Unicode, default
+from traitlets import Float, List, Unicode, default
 
 from hubgov import errors, processes
 from hubgov.wire import ProcessRef
 from hubgov_spawner import accounts, fork, isolation
+from hubgov_spawner.housing import Housing
 from hubgov_spawner.isolation import Box, Isolation, Mode
 
 _PASSED_ON = re.compile(
@@ -36,38 +37,8 @@ _UNWIND_SECONDS = 0.5  # the hub gives a cancelled start() one second before it 
 _detect = functools.cache(isolation.detect)
 
 
-class BoxedSpawner(Spawner):  # type: ignore[misc]
+class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
     """Starts the single-user server in a box; see `isolation` for what that holds."""
-
-    state_dir = Unicode(
-        "/var/lib/hubgov",
-        help="""Folder of hubgov's own files; the users' homes are made in it as homes/ID.
-
-        With isolation=root it may and should be open to root only: a box binds the home from within.
-        """,
-    ).tag(config=True)
-
-    uid_base = Integer(
-        61000,
-        help="""A user's uid is this plus the hub's numeric id of the user, and so is the gid.
-
-        Choose it before the first server starts and so that the range above is free, also of uids that
-        systemd gives out (61184-65519); files keep their owner's number. With isolation=root the accounts
-        hguID are made as needed; with userns the numbers are seen inside the box only.
-        """,
-    ).tag(config=True)
-
-    isolation = Enum(
-        ("auto", "root", "userns", "none"),
-        "auto",
-        help="""How users are kept apart.
-
-        root: bubblewrap, and a system uid for each user; needs the hub to be root. userns: bubblewrap with
-        user namespaces; needs no root, but all users share the hub's uid, so that namespaces are the only
-        wall. none: no box; code has all the rights of the hub. auto: the first of these that works; if that
-        is none, only one hub user is served, for which no box is needed.
-        """,
-    ).tag(config=True)
 
     read_only_paths = List(
         Unicode(),
@@ -215,8 +186,7 @@ class BoxedSpawner(Spawner):  # type: ignore[misc]
         found = await asyncio.to_thread(_detect, self.isolation)
         if found.mode is Mode.SINGLE_USER:
             self.log.warning("Server of %s runs without a box: %s", self._log_name, found.reason)
-        # The id is read here: the hub's database session must not be touched from another thread.
-        account, home = await asyncio.to_thread(self._account_and_home, found, self.user.id)
+        account, home = await self._account_and_home(found)
         log = self._open_log(home)
         try:
             command = self._command(found, account, home, log)
@@ -241,24 +211,6 @@ class BoxedSpawner(Spawner):  # type: ignore[misc]
             if not forked.exception():
                 started = forked.result()
                 self._child, self.box_init, self.box_main = started.child, started.init, started.main
-
-    def _account_and_home(self, found: Isolation, user_id: int) -> tuple[accounts.Account, str]:
-        """The account that the server has and the home it gets, both made if missing."""
-        if found.mode is Mode.SINGLE_USER:
-            account = accounts.own_account()
-            if self.isolation == "auto" and accounts.has_other_homes(self.state_dir, user_id):
-                raise errors.Unavailable(
-                    f"users can't be kept apart on this machine: {found.reason}",
-                    code="isolation",
-                    hint="install bubblewrap, or accept it with isolation='none'",
-                )
-        else:
-            account = accounts.account_of(user_id, self.uid_base)
-        uid, gid = os.getuid(), os.getgid()
-        if found.mode is Mode.ROOT:
-            accounts.ensure_system_account(account)
-            uid, gid = account.uid, account.gid
-        return account, accounts.prepare_home(self.state_dir, user_id, uid=uid, gid=gid)
 
     def _command(self, found: Isolation, account: accounts.Account, home: str, log: int) -> fork.Command:
         boxed = found.mode is not Mode.SINGLE_USER
@@ -366,22 +318,6 @@ class BoxedSpawner(Spawner):  # type: ignore[misc]
     def _exit_status(self) -> int:
         status = self._child.poll() if self._child else None
         return status or 0
-
-    # --- the log ---
-
-    def _open_log(self, home: str) -> int:
-        owner = os.stat(home)
-        try:
-            return accounts.open_log(home, accounts.log_name(self.name), uid=owner.st_uid, gid=owner.st_gid)
-        except OSError as error:  # the user put something there; not a reason to lock them out
-            self.log.warning("Server of %s runs without a log: %s", self._log_name, error)
-            return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-
-    def _cap_log(self) -> None:
-        home = os.path.join(self.state_dir, "homes", str(self.user.id))
-        with contextlib.suppress(FileNotFoundError):
-            if accounts.cap_log(home, accounts.log_name(self.name), uid=os.stat(home).st_uid):
-                self.log.info("Server of %s: its log was full and starts anew", self._log_name)
 
 
 def _for_the_hub(error: errors.HubgovError | OSError) -> SpawnException:

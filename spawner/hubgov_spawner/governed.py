@@ -335,7 +335,18 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         await super().rename(old_name, new_name)
 
     async def delete_forever(self) -> None:
-        """Cancel a ticket that still waits: a server that was deleted must not start."""
+        """Cancel a ticket that still waits: a server that was deleted must not start.
+
+        The wrapped spawner is told in any case: the hub deletes the user whatever comes of this.
+        """
+        try:
+            await self._cancel_ticket()
+        finally:
+            removed = super().delete_forever()
+            if removed is not None:
+                await removed
+
+    async def _cancel_ticket(self) -> None:
         ticket = await self._live_ticket(self.name)
         if ticket is not None:
             client = self.hubgov_client(self._lang)
@@ -344,9 +355,6 @@ class GovernedMixin(_Base):  # type: ignore[misc]
             except ServiceError as error:
                 if error.status not in (404, 409):  # over meanwhile: nothing of it can start any more
                     raise refusals.of_service(error, self._lang) from error
-        removed = super().delete_forever()
-        if removed is not None:
-            await removed
 
     async def _live_ticket(self, server: str) -> Workload | None:
         """The ticket of this server that isn't over; SpawnException when the service doesn't answer."""

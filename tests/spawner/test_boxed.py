@@ -57,16 +57,19 @@ class Recording(BoxedSpawner):
 
     told: list[tuple[ProcessRef, ProcessRef | None]]
 
+    def hub_users(self) -> dict[int, tuple[str, str]]:
+        return {7: ("amy", "2026-03-02T10:00:00.000001")}
+
     async def processes_started(self, main: ProcessRef, init: ProcessRef | None) -> None:
         assert self.orm_spawner.state["main"] == [main.pid, main.start_ticks]
         self.told = [(main, init)]
 
 
 def a_spawner(state: Path, mode: str, program: str = LISTEN, **change: Any) -> Recording:
-    """A spawner for user USER whose server runs `program`, and stand-ins for all that the hub gives it."""
-    user = SimpleNamespace(
-        id=USER, name="amy", url="/user/amy/", settings={}, db=SimpleNamespace(commit=lambda: None)
-    )
+    """A spawner of user number USER whose server runs `program`, with stand-ins for what the hub gives it."""
+    # Accounts are the machine's: this number is no other test's.
+    Path(state, "homes", f"hgu{USER - 1}").mkdir(parents=True, exist_ok=True)
+    user = SimpleNamespace(id=7, name="amy", url="/user/amy/", settings={}, db=SimpleNamespace(commit=lambda: None))
     hub = SimpleNamespace(
         public_host="", api_url="http://127.0.0.1:1/hub/api", base_url="/hub/", server=SimpleNamespace()
     )
@@ -94,7 +97,7 @@ async def started(spawner: Recording) -> AsyncIterator[Recording]:
 
 
 def home_of(spawner: Recording) -> Path:
-    return Path(spawner.state_dir, "homes", str(USER))
+    return Path(spawner.state_dir, "homes", f"hgu{USER}")
 
 
 def left_of(spawner: Recording, mark: str) -> list[ProcessRef]:
@@ -284,7 +287,6 @@ def test_a_second_user_isnt_served_without_a_box_unless_asked_for(
         async with started(a_spawner(tmp_path, "none")):
             pass
 
-    (tmp_path / "homes" / "1").mkdir(parents=True)
     monkeypatch.setattr(boxed, "_detect", lambda _: isolation.detect("none"))
     run(scenario)
 
@@ -328,7 +330,7 @@ def test_stop_fails_when_something_stays(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_log_that_cant_be_made_doesnt_lock_the_user_out(tmp_path: Path) -> None:
     async def scenario() -> None:
         spawner = a_spawner(tmp_path, "none")
-        home = Path(accounts.prepare_home(str(tmp_path), USER, uid=os.getuid(), gid=os.getgid()))
+        home = Path(accounts.prepare_home(str(tmp_path), f"hgu{USER}", uid=os.getuid(), gid=os.getgid()))
         (home / "elsewhere").mkdir()
         (home / ".hubgov").symlink_to(home / "elsewhere")
         async with started(spawner):

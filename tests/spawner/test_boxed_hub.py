@@ -67,7 +67,7 @@ def processes_of(hub: HubUnderTest, user: str) -> tuple[ProcessRef, ProcessRef]:
 
 
 def home_of(hub: HubUnderTest, user: str) -> Path:
-    return hub.state / "homes" / {"amy": "1", "bo": "2"}[user]
+    return hub.state / "homes" / {"amy": "hgu1", "bo": "hgu2"}[user]
 
 
 # --- what a cell can do ---------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ FAILS = {
     "read the hub's database": ("open('{state}/jupyterhub.sqlite')", "ENOENT"),
     "read the cookie secret": ("open('{state}/jupyterhub_cookie_secret')", "ENOENT"),
     "list the state folder": ("os.listdir('{state}')", "ENOENT"),
-    "bo's home on the host": ("os.listdir('{state}/homes/2')", "ENOENT"),
+    "bo's home on the host": ("os.listdir('{state}/homes/hgu2')", "ENOENT"),
     "bo's home in a box": ("os.listdir('/home/hgu2')", "ENOENT"),
     "other homes": ("os.listdir('/home')", ["hgu1"]),
     "the hub's environment": ("open('/proc/{hub}/environ')", "ENOENT"),

@@ -7,6 +7,7 @@ import logging
 
 import pytest
 from hubgov_spawner import GovernedMixin, HubGovSpawner, reports
+from hubgov_spawner.housing import Housing
 from jupyterhub.spawner import Spawner, SpawnException
 from spawner.governing import a_spawner, has, refusal_of, run, running
 from spawner.standin import TOKEN, Standin
@@ -241,13 +242,36 @@ def test_a_server_is_deleted_also_when_its_ticket_ended_meanwhile(service: Stand
     run(scenario)
 
 
-def test_the_mixin_takes_no_name_of_the_hubs_own() -> None:
+def test_what_stands_behind_is_told_of_a_deletion_whatever_the_service_says(service: Standin) -> None:
+    deleted: list[str] = []
+
+    async def scenario() -> None:
+        service.failing["GET"] = 403, "not_allowed"
+        spawner = a_spawner(service)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Spawner, "delete_forever", lambda self: deleted.append(self.user.name))
+            with pytest.raises(SpawnException):
+                await spawner.delete_forever()
+        assert deleted == ["amy"]
+
+    run(scenario)
+
+
+STATE = {"get_state", "load_state", "clear_state"}
+MEANT = {
+    GovernedMixin: {"start", "stop", "poll", "progress", "rename", "delete_forever", "run_post_stop_hook"}
+    | {"get_env", "get_url"}
+    | STATE,
+    Housing: {"delete_forever"} | STATE,
+}
+
+
+@pytest.mark.parametrize("mixin", MEANT, ids=lambda mixin: mixin.__name__)
+def test_the_mixins_take_no_name_of_the_hubs_own(mixin: type) -> None:
     """One of these once was `_failed`, and the hub threw every spawner away."""
-    meant = {"start", "stop", "poll", "progress", "rename", "delete_forever", "run_post_stop_hook"}
-    meant |= {"get_env", "get_state", "load_state", "clear_state", "get_url"}
     generated = set(vars(type("Empty", (LoggingConfigurable,), {})))
-    shared = {name for name in vars(GovernedMixin) if hasattr(Spawner, name)}
-    assert shared - generated - {"__init__"} == meant
+    shared = {name for name in vars(mixin) if hasattr(Spawner, name)}
+    assert shared - generated - {"__init__"} == MEANT[mixin]
 
 
 def test_the_boxed_spawner_gets_the_devices_of_the_grant(service: Standin) -> None:

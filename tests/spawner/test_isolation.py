@@ -26,7 +26,7 @@ def a_box(mode: Mode = Mode.ROOT, **change: object) -> Box:
         "uid": 61002,
         "gid": 61002,
         "account": "hgu2",
-        "home": "/state/homes/2",
+        "home": "/state/homes/hgu2",
         "home_inside": "/home/hgu2",
         "read_only": ("/opt/venv/lib", "/opt/venv"),
         "device_nodes": ("/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap1"),
@@ -50,7 +50,7 @@ PRESENT = {
     "the folders above a bind can be entered": "--perms 0755 --dir /opt --ro-bind /opt/venv /opt/venv",
     "the granted device": "--dev-bind /dev/nvidia0 /dev/nvidia0",
     "a device in a folder": "--perms 0755 --dir /dev/nvidia-caps --dev-bind /dev/nvidia-caps/nvidia-cap1",
-    "one home": "--perms 0755 --dir /home --bind /state/homes/2 /home/hgu2 --chdir /home/hgu2",
+    "one home": "--perms 0755 --dir /home --bind /state/homes/hgu2 /home/hgu2 --chdir /home/hgu2",
     "nothing can be added to /": "--remount-ro / --info-fd 4",
     "the filter": "--seccomp 7",
 }
@@ -259,18 +259,18 @@ def test_a_missing_account_is_made_once() -> None:
 
 
 def a_home(state: Path) -> Path:
-    return Path(accounts.prepare_home(str(state), 7, uid=os.getuid(), gid=os.getgid()))
+    return Path(accounts.prepare_home(str(state), "hgu7", uid=os.getuid(), gid=os.getgid()))
 
 
 def test_a_home_is_made_private_and_found_again(tmp_path: Path) -> None:
     home = a_home(tmp_path)
-    assert home == tmp_path / "homes" / "7"
+    assert home == tmp_path / "homes" / "hgu7"
     assert home.stat().st_mode & 0o7777 == 0o700
     (home / "notebook").write_text("kept")
     assert a_home(tmp_path) == home
-    assert accounts.has_other_homes(str(tmp_path), 8)
-    assert not accounts.has_other_homes(str(tmp_path), 7)
-    assert not accounts.has_other_homes(str(tmp_path / "none"), 7)
+    assert accounts.has_other_homes(str(tmp_path), "hgu8")
+    assert not accounts.has_other_homes(str(tmp_path), "hgu7")
+    assert not accounts.has_other_homes(str(tmp_path / "none"), "hgu7")
 
 
 def test_a_home_that_isnt_as_made_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_home_that_isnt_as_made_is_refused_and_left_alone(tmp_path: Path) -> N
         a_home(tmp_path)
     assert home.stat().st_mode & 0o777 == 0o755
     with pytest.raises(errors.Conflict, match="owner"):
-        accounts.prepare_home(str(tmp_path), 7, uid=os.getuid() + 1, gid=0)
+        accounts.prepare_home(str(tmp_path), "hgu7", uid=os.getuid() + 1, gid=0)
     home.rename(tmp_path / "elsewhere")
     home.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(errors.Conflict, match="not a folder"):
