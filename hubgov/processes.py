@@ -27,6 +27,9 @@ from hubgov.wire import ProcessRef
 ALLOCATION_VARIABLE = "HUBGOV_ALLOCATION_ID"
 """Environment variable that every process of an allocation inherits; `marked_with` looks for it."""
 
+PORT_VARIABLE = "HUBGOV_PORT_OF"
+"""Environment variable of the processes that keep servers' ports from others: the state folder they belong to."""
+
 _LISTENING = "0A"
 _FIRST_USER = 1000
 """Uids below are the system's own accounts."""

@@ -7,6 +7,7 @@ import logging
 
 import pytest
 from hubgov_spawner import GovernedMixin, HubGovSpawner, reports
+from hubgov_spawner.guarding import Guarding
 from hubgov_spawner.housing import Housing
 from jupyterhub.spawner import Spawner, SpawnException
 from spawner.governing import a_spawner, has, refusal_of, run, running
@@ -263,6 +264,7 @@ MEANT = {
     | {"get_env", "get_url"}
     | STATE,
     Housing: {"delete_forever"} | STATE,
+    Guarding: {"add_poll_callback", "start_polling", "stop_polling"} | STATE,
 }
 
 
