@@ -28,7 +28,12 @@ export function isOver(session: Session): boolean {
     return false;
   }
   const left = session.left();
-  return OVER.includes(workload.state) || (left !== null && left <= 0);
+  return hasEnded(session) || (left !== null && left <= 0);
+}
+
+/** Whether it has ended for good: nothing of it can be extended any more. */
+export function hasEnded(session: Session): boolean {
+  return session.workload !== null && OVER.includes(session.workload.state);
 }
 
 /** The line of the status bar; empty on a server that nobody governs. */
