@@ -129,6 +129,11 @@ export function rowsOf(session: Session, workload: IWorkload, texts: Texts): [st
   if (workload.extensions_left !== null) {
     rows.push([texts.__('Extensions left'), `${workload.extensions_left}`]);
   }
+  if (workload.extension?.state === 'needs_approval') {
+    const by = span(workload.extension.by_seconds, texts.__);
+    const who = workload.extension.needs.join(', ') || texts.__('an approver');
+    rows.push([texts.__('Asked for'), texts.__('+%1, waits for %2', by, who)]);
+  }
   const offline = session.offline();
   if (offline !== null) {
     rows.push([texts.__('Last answer'), texts.__('%1 ago', span(offline, texts.__))]);
