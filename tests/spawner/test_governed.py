@@ -9,8 +9,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hubgov_spawner import reports
-from spawner.governing import a_spawner, has, refusal_of, run
+from spawner.governing import a_spawner, arrived, has, refusal_of, run
 from spawner.standin import TOKEN, Standin, decision, options, profile
 
 from hubgov import processes
@@ -144,7 +143,7 @@ def test_a_report_that_is_turned_down_ends_the_start(word: str, service: Standin
         error = await refusal_of(spawner)
         assert (error.reason, error.status_code) == ("over", 409)
         assert not spawner.running
-        await reports.arrived()
+        await arrived()
         assert len(service.told("ended")) == (0 if word == "launch" else 1)
 
     run(scenario)
@@ -214,7 +213,7 @@ def test_a_start_that_fails_is_reported(service: Standin) -> None:
         spawner.broken = OSError("no such program")
         with pytest.raises(OSError, match="no such program"):
             await spawner.start()
-        await reports.arrived()
+        await arrived()
         assert service.told("ended") == [{"attempt": 1, "code": None, "signal": None, "by_owner": False}]
 
     run(scenario)
@@ -227,7 +226,7 @@ def test_a_start_that_takes_too_long_is_no_cancellation(service: Standin) -> Non
         error = await refusal_of(spawner)
         assert error.reason == "timeout"
         spawner.run_post_stop_hook()
-        await reports.arrived()
+        await arrived()
         assert service.cancelled() == []
         assert len(service.told("ended")) == 1
 

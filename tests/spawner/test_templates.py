@@ -10,10 +10,11 @@ from typing import Any
 
 import jupyterhub
 import pytest
-from hubgov_spawner import client, pages, receipts, refusals
+from hubgov_spawner import pages, receipts, refusals
 from hubgov_spawner.client import Client
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
 from jupyterhub._data import DATA_FILES_PATH
+from spawner.governing import close
 from spawner.standin import TOKEN, Standin, receipt, workload
 from traitlets.config import Config
 
@@ -291,7 +292,7 @@ def test_a_page_does_not_wait_for_a_service_that_does_not_answer(monkeypatch: py
             monkeypatch.setattr(receipts, "PAGE_SECONDS", 0.0)
             return await receipts.view(asked, "amy", "second", {}, log)
         finally:
-            await client.close()
+            await close()
 
     try:
         assert asyncio.run(scenario()) is None
