@@ -361,6 +361,8 @@ class Receipt:
     cost: Money
     devices_free_at: str | None
     lost: tuple[str, ...]
+    timezone: str = "UTC"
+    """The policy's: pages show its times in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

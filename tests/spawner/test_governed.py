@@ -318,7 +318,7 @@ def test_the_environment_is_that_of_the_grant(service: Standin) -> None:
         assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-1"
         assert (seen["HUBGOV_WORKLOAD_ID"], seen["HUBGOV_ALLOCATION_ID"]) == ("nb-1", "nb-1.1")
         assert "NVIDIA_VISIBLE_DEVICES" not in seen
-        assert (seen["A"], seen["HUBGOV_URL"]) == ("b", service.url)
+        assert (seen["A"], seen["HUBGOV_URL"]) == ("b", "http://where.servers/find/it")
         assert TOKEN not in seen.values()
 
     run(scenario)
@@ -329,6 +329,7 @@ def test_without_devices_the_variable_is_empty(service: Standin) -> None:
         service.environment = {}
         spawner = a_spawner(service, environment={"CUDA_VISIBLE_DEVICES": "0"})
         await spawner.start()
-        assert spawner.environment_seen["CUDA_VISIBLE_DEVICES"] == ""
+        seen = spawner.environment_seen
+        assert (seen["CUDA_VISIBLE_DEVICES"], seen["ASCEND_RT_VISIBLE_DEVICES"]) == ("", "")
 
     run(scenario)
