@@ -233,6 +233,12 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "project": ("project {name}", "项目 {name}"),
     "pool": ("pool {name}", "资源池 {name}"),
     "node": ("node {name}", "节点 {name}"),
+    "queue": ("queue {name}", "队列 {name}"),
+    "pools": ("pools {name}", "资源池 {name}"),
+    "workload": ("{name}", "{name}"),
+    "priority": ("priority {name}", "优先级 {name}"),
+    "from_to": ("{low} to {high}", "{low} 到 {high}"),
+    "no_probe": ("no probe reads this node", "没有探针读取该节点"),
     "cpu_only": ("no GPU", "无 GPU"),
     "nobody": ("nobody that the queue names", "（该队列未指定审批人）"),
     "own_use": ("{held} of {limit} GPUs in queue {queue}", "队列 {queue} 已用 {held} / {limit} 张 GPU"),
@@ -296,6 +302,10 @@ def money(amount: str, currency: str) -> str:
     return f"{sign}{shown}" if sign else f"{shown} {currency}"
 
 
+_PLACES = ("root", "team", "project", "pool", "pools", "node", "queue", "workload", "priority")
+"""What `place` knows, each a word of WORDS."""
+
+
 def pick(pair: tuple[str, str], lang: str) -> str:
     """The text of a pair in a language; English for one we don't have."""
     return pair[LANGUAGES.index(lang)] if lang in LANGUAGES else pair[0]
@@ -307,9 +317,9 @@ def say(code: str, lang: str, **facts: object) -> str:
 
 
 def place(scope: str, lang: str) -> str:
-    """A place of the quota tree in words; a rule's path as it stands in the policy."""
+    """A place of the quota tree, or a thing of the policy, in words; a rule's path as it stands in the policy."""
     level, _, name = scope.partition(" ")
-    return word(WORDS, level, lang, name=name) if level in ("root", "team", "project", "pool", "node") else scope
+    return word(WORDS, level, lang, name=name) if level in _PLACES else scope
 
 
 def word(table: Mapping[str, tuple[str, str]], key: str, lang: str, **facts: object) -> str:

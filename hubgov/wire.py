@@ -2,7 +2,8 @@
 
 Standard library only, so that the spawner, the Lab extension and the command line can use it without the
 rest. JSON is snake_case; times are RFC 3339 UTC; durations are whole seconds; GPUs are numbers with at most
-three decimals; money is `{"amount": "120.500000", "currency": "CNY"}`.
+three decimals; money is `{"amount": "120.500000", "currency": "CNY"}`. What the contract names and this version
+doesn't know (idle phases, checkpoints, expected starts, …) is there and empty.
 """
 
 from __future__ import annotations
@@ -371,6 +372,8 @@ class Receipt:
     cost: Money
     devices_free_at: str | None
     lost: tuple[str, ...]
+    timezone: str = "UTC"
+    """The policy's: pages show its times in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

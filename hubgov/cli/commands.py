@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -112,10 +113,27 @@ def command(name: str, lang: str) -> Any:
     made.help = (" " if lang == "en" else "").join(filter(None, (pick(verb.help, lang), pick(verb.more, lang))))
     made.epilog = f"{text('example', lang)} {verb.example}"
     made.context_settings = _WIDTH
+    for param in made.params:
+        _in_digits(param)
     made.params += _common_options()
     for param in made.params:
         param.help = help_in(param.help, lang)
     return made
+
+
+def _in_digits(param: Any) -> None:
+    """Read the whole numbers of this parameter as people write them, not as Python does: `1_0` is none."""
+    annotation, process = param.type_descriptor.annotation, param.process_value
+    if int not in (annotation, *get_args(annotation)):
+        return
+
+    def checked(ctx: Any, value: Any) -> Any:
+        if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]{1,18}", value):
+            message = "Input should be a valid integer, unable to parse string as an integer"
+            raise typer.BadParameter(message, ctx=ctx, param=param)
+        return process(ctx, value)
+
+    param.process_value = checked
 
 
 def _typer_command(function: Callable[..., Any]) -> Any:

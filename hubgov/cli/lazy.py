@@ -154,6 +154,12 @@ VERBS: Mapping[str, Verb] = {
         ("The policy in force, as it was written.", "现行策略原文。"),
         "hubgov policy show > policy.yaml",
     ),
+    "schema": Verb(
+        _P + "schema",
+        ("The JSON Schema of the policy file, for editors.", "策略文件的 JSON Schema，供编辑器使用。"),
+        "hubgov schema > policy.schema.json",
+        more=("It needs no service.", "不需要服务。"),
+    ),
     "hold": Verb(
         _O + "hold",
         ("Let nothing of a queue start any more.", "暂停队列，不再启动其中的任务。"),

@@ -29,6 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     screen = Screen()
     screen.lang = asked_language(arguments) or screen.lang
     try:
+        _check_texts(arguments)
         return _typed(arguments, screen)
     except HubgovError as error:
         return fail(error, screen, _verb_of(arguments))
@@ -36,6 +37,15 @@ def run(arguments: Sequence[str]) -> int:
         # Who read has read enough. What is buffered can go nowhere, at the end of the process neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def _check_texts(arguments: Sequence[str]) -> None:
+    """Usage for bytes that are no text: only a file may be called so."""
+    for argument in arguments:
+        if any("\ud800" <= ch <= "\udfff" for ch in argument) and not os.path.exists(argument):
+            from hubgov.cli.options import Usage
+
+            raise Usage("not_text", value=argument[:40])
 
 
 def _typed(arguments: Sequence[str], screen: Screen) -> int:

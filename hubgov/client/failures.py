@@ -59,6 +59,20 @@ _CLASSES: Mapping[int, type[errors.HubgovError]] = {
 }
 
 
+AWAY = (502, 503, 504)
+"""What a proxy answers for a service behind it that is down or starts."""
+
+
+def away(status: int, address: str) -> errors.Unavailable:
+    """What was asked for isn't there now, though a proxy in front of it is."""
+    return errors.Unavailable(
+        f"{address} is away (status {status})",
+        code="away",
+        hint="what runs goes on; try again in a moment",
+        details={"url": address, "status": status},
+    )
+
+
 def failure_of(status: int, document: Any, address: str) -> errors.HubgovError:
     """The exception for an answer that isn't a success.
 
@@ -69,6 +83,8 @@ def failure_of(status: int, document: Any, address: str) -> errors.HubgovError:
     if not isinstance(error, Mapping):
         if status in (401, 403):
             return NotSignedIn(f"{address} answers {status}: the token is not valid there", hint="hubgov login")
+        if status in AWAY:
+            return away(status, address)
         return errors.Unavailable(
             f"what answers at {address} is not hubgov (status {status})",
             code="not_hubgov",

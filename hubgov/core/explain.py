@@ -49,28 +49,36 @@ def explain(state: State, workload: Workload, now: Instant) -> Decision:
     allocation = state.allocation_of(workload)
     if allocation is not None:
         return _granted(state, workload, allocation, now)
-    found = blockers(state, workload, now)
-    code = min((b.code for b in found), key=WHY.index, default="starting")
     basis, start = latest_start(state, workload, now)
     position, standing = lines(state, now).get(workload.id, (None, None))
-    return Decision(
-        outcome=Outcome.WAITING,
-        code=code,
-        rule=next((b.scope for b in found if b.code == code), ""),
-        blockers=found,
-        facts=waiting_facts(state, workload),
-        next_steps=_next_steps(code),
+    return replace(
+        waiting(state, workload, now),
         latest_start=start,
         latest_start_basis=basis,
         position=position,
         rank=shown(state, standing),
         cost_micro=estimated_cost(state, workload, workload.request.smallest, None),
+    )
+
+
+def waiting(state: State, workload: Workload, now: Instant) -> Decision:
+    """Why something waits and no more, for lists: to rank everybody and look ahead for each row would cost their
+    product."""
+    found = blockers(state, workload, now)
+    code = min((b.code for b in found), key=WHY.index, default="starting")
+    return Decision(
+        outcome=Outcome.WAITING,
+        code=code,
+        rule=next((b.scope for b in found if b.code == code), ""),
+        blockers=found,
+        facts=_waiting_facts(state, workload),
+        next_steps=_next_steps(code),
         evaluated_at=now,
         policy_version=state.policy.version,
     )
 
 
-def waiting_facts(state: State, workload: Workload) -> dict[str, int | str]:
+def _waiting_facts(state: State, workload: Workload) -> dict[str, int | str]:
     """What the sentence on waiting work tells besides its blockers: the queue, and why it is held if it is."""
     facts: dict[str, int | str] = {"queue": workload.queue, "team": workload.team, "owner": workload.owner}
     if hold := state.holds.get(workload.queue):

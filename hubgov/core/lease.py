@@ -69,7 +69,7 @@ def judge_extension(
     """May this lease be extended by `by_ms`: granted, refused with the limit, or only with an approval.
 
     Beyond `self_serve` (times, or step) it needs approval (`approved`: it has it); beyond `max_total` no approver
-    can grant it, only an exception.
+    can grant it.
     """
     queue = policy.queues[workload.queue]
     rule, lease = queue.extension, allocation.lease

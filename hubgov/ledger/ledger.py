@@ -142,14 +142,15 @@ class Ledger:
                 return reading.current_policy(connection, self._read_policy)
             return reading.policy_version(connection, version, self._read_policy)
 
-    def drift(self, state: State) -> dict[str, tuple[int, int]]:
+    def drift(self, state: State, *, ended_since: Instant | None = None) -> dict[str, tuple[int, int]]:
         """Where the books and the live picture differ: allocation -> (Σ of its charges, what it is charged).
 
-        Empty when all is well; totals are derived from charges and never stored, so this is their only check.
+        Empty when all is well; totals are derived from charges and never stored, so this is their only check. It
+        sums up the whole history, or with `ended_since` what lives or ended since then.
         """
         live = {str(a.id): a.milli_gpus for a in state.allocations.values() if a.charged and a.flavor is not None}
         with self.reading() as connection:
-            books = reading.charge_totals(connection)
+            books = reading.charge_totals(connection, ended_since=ended_since)
         both = {name: (books.get(name, 0), live.get(name, 0)) for name in books.keys() | live.keys()}
         return {name: pair for name, pair in sorted(both.items()) if pair[0] != pair[1]}
 

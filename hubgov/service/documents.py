@@ -14,7 +14,7 @@ from hubgov.control.actor import Actor, approvers, may_read, may_see
 from hubgov.control.approvals import delayed_by
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
-from hubgov.core.decision import Blocker, Decision, HeldBy, Outcome
+from hubgov.core.decision import Blocker, Decision, HeldBy
 from hubgov.core.entitlement import walk
 from hubgov.core.lease import extensions_left, grace_until
 from hubgov.core.metering import UsageSegment, cost_of, segments_until
@@ -160,21 +160,7 @@ class Desk:
             return None
         if self.state.allocation_of(workload) is not None or full:
             return self.explained(workload)
-        return self._waiting_briefly(workload)
-
-    def _waiting_briefly(self, workload: Workload) -> Decision:
-        """Why it waits, for lists: ranking everybody and looking ahead for each row would cost their product."""
-        blockers = explain.blockers(self.state, workload, self.judged_at)
-        code = min((b.code for b in blockers), key=explain.WHY.index, default="starting")
-        return Decision(
-            outcome=Outcome.WAITING,
-            code=code,
-            rule=next((b.scope for b in blockers if b.code == code), ""),
-            blockers=blockers,
-            facts=explain.waiting_facts(self.state, workload),
-            evaluated_at=self.judged_at,
-            policy_version=self.state.policy.version,
-        )
+        return explain.waiting(self.state, workload, self.judged_at)
 
     def _headline(self, workload: Workload, decision: Decision | None) -> str:
         if decision is not None:
@@ -263,6 +249,10 @@ class Desk:
         """A place of the quota tree, or a rule, in words."""
         return self.reader.scope(scope)
 
+    def word(self, key: str) -> str:
+        """One of the words between sentences."""
+        return texts.word(texts.WORDS, key, self.lang)
+
     def span(self, seconds: int | None) -> str:
         """A duration of a document; a dash for one without an end."""
         return wire.format_span(seconds * 1000) if seconds is not None else "—"
@@ -314,9 +304,9 @@ class Desk:
     def _holder(self, holder: HeldBy) -> wire.Holder:
         """Other teams' work is counted, not named."""
         times = {"until": _time(holder.until), "ends_at": _time(holder.ends_at)}
-        if self.reader.sees(holder) or self.actor.is_user(holder.owner):
+        if self.reader.sees(holder.owner, holder.team):
             return wire.Holder(workload=holder.workload, owner=holder.owner, **times)
-        return wire.Holder(workload="-", owner=f"team {holder.team}", **times)
+        return wire.Holder(workload="-", owner=self.scope(f"team {holder.team}"), **times)
 
     def _last_extension(self, workload: Workload) -> wire.Extension | None:
         mine = [e for e in self.state.extensions.values() if e.workload == workload.id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hubgov import wire
+from hubgov import texts, wire
 from hubgov.clock import to_rfc3339
 from hubgov.core import quota
 from hubgov.core.devices import Device, Health
@@ -43,17 +43,18 @@ def _device_row(desk: Desk, device: Device, seen: tuple[DeviceReading, int] | No
     if holder is not None:
         workload = desk.state.workload_of(holder)
         team, project, environment = workload.team, workload.project, workload.environment
-        visible = desk.actor.admin or desk.actor.owns(workload) or workload.team in desk.reader.teams
-        owner = workload.owner if visible else f"team {workload.team}"
+        visible = desk.reader.sees(workload.owner, workload.team)
+        owner = workload.owner if visible else desk.scope(f"team {workload.team}")
         shown = workload.id if visible else "-"
     reading, age = seen if seen else (None, None)
+    unassigned = texts.word(texts.DEVICE_STATES, "unassigned", desk.lang)
     return wire.Device(
         node=device.node,
         index=device.index,
         uuid=device.uuid,
         pool=device.pool,
         team=team,
-        project=project or (f"pool {device.pool}" if device.pool else "unassigned"),
+        project=project or (desk.scope(f"pool {device.pool}") if device.pool else unassigned),
         environment=environment,
         owner=owner,
         flavor=device.flavor,
@@ -62,7 +63,7 @@ def _device_row(desk: Desk, device: Device, seen: tuple[DeviceReading, int] | No
         workload=shown,
         used_mib=reading.used_mib if reading else None,
         utilisation=reading.utilisation_percent if reading else None,
-        unknown_because=reading.unknown_because if reading else "no probe reads this node",
+        unknown_because=reading.unknown_because if reading else desk.word("no_probe"),
         age_seconds=age,
         isolation=isolation,
         simulated=device.simulated,

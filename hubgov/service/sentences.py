@@ -102,13 +102,13 @@ class Reader:
         """A holder: yours, a team-mate's by name, another team's as such."""
         if self.actor.is_user(holder.owner):
             return texts.word(texts.WORDS, "yours", self.lang, id=holder.workload)
-        if self.sees(holder):
+        if self.sees(holder.owner, holder.team):
             return texts.word(texts.WORDS, "team_mate", self.lang, owner=holder.owner, id=holder.workload)
         return texts.word(texts.WORDS, "other_team", self.lang)
 
-    def sees(self, holder: HeldBy) -> bool:
-        """Whether this reader may know the holder by name."""
-        return self.actor.admin or holder.team in self.teams
+    def sees(self, owner: str, team: str) -> bool:
+        """Whether this reader may know somebody's work in a team by name."""
+        return self.actor.admin or self.actor.is_user(owner) or team in self.teams
 
     def steps(self, decision: Decision) -> tuple[str, ...]:
         """The next steps of a Decision in words."""

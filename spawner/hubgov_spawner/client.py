@@ -207,12 +207,6 @@ class Client:
             raise _unreadable(answer.status_code) from error
 
 
-async def close() -> None:
-    """Close the connections of the running loop."""
-    for http in _shared.pop(asyncio.get_running_loop(), {}).values():
-        await http.aclose()
-
-
 def _http(url: str, token: str) -> httpx.AsyncClient:
     clients = _shared.setdefault(asyncio.get_running_loop(), {})
     if (url, token) not in clients:

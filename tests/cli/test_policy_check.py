@@ -98,6 +98,13 @@ def test_a_file_that_is_none(alone: Program, tmp_path: Path) -> None:
         assert "hint:" in ran.err
 
 
+def test_what_a_file_may_hold_is_told_as_a_schema(alone: Program) -> None:
+    ran = alone("schema")
+    assert (ran.code, ran.err) == (0, "")
+    assert {"teams", "queues", "spawn_profiles"} <= set(ran.document["properties"])
+    assert ran.document["additionalProperties"] is False
+
+
 def test_bytes_that_are_no_text(alone: Program, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_bytes(b"version: 1\n\xff\xfe\n")

@@ -1,10 +1,10 @@
-"""`hubgov policy check`: what is wrong with a policy file, without a service."""
+"""`hubgov policy check` and `hubgov schema`: what is wrong with a policy file and what it may hold."""
 
 from __future__ import annotations
 
 from hubgov.cli.files import read_text
 from hubgov.cli.screen import Screen
-from hubgov.policy import Problem, load
+from hubgov.policy import Problem, load, schema
 
 
 def check(path: str, as_json: bool, *, screen: Screen | None = None) -> int:
@@ -22,6 +22,11 @@ def check(path: str, as_json: bool, *, screen: Screen | None = None) -> int:
         if loaded.policy is not None:
             screen.done(screen.text("policy_fine", file=path))
     return 0 if loaded.policy is not None else 1
+
+
+def document_schema() -> object:
+    """The JSON Schema of the policy file."""
+    return schema()
 
 
 def _document(problem: Problem, lang: str) -> dict[str, object]:

@@ -53,10 +53,18 @@ def login(
 
 def _from_stdin() -> str:
     """All of stdin but its last line break, so that `echo PASSWORD |` works."""
-    return sys.stdin.read(_MOST_BYTES).removesuffix("\n").removesuffix("\r")
+    return _text(sys.stdin.buffer.read(_MOST_BYTES).removesuffix(b"\n").removesuffix(b"\r"))
 
 
 def _asked(screen: Screen, user: str, url: str) -> str:
     if not sys.stdin.isatty():
         raise options.Usage("no_password")
-    return getpass.getpass(screen.text("password", user=user, url=url))
+    return _text(getpass.getpass(screen.text("password", user=user, url=url)).encode(errors="surrogateescape"))
+
+
+def _text(password: bytes) -> str:
+    """Whatever the locale makes of other bytes, the hub would not take it."""
+    try:
+        return password.decode()
+    except UnicodeDecodeError:
+        raise options.Usage("password_not_text") from None
