@@ -24,9 +24,10 @@ from hubgov.control import observe, policies
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
+from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
-from hubgov.core.policy import Policy, for_clock_rate
+from hubgov.core.policy import Policy
 from hubgov.engines.hub import HubEngine
 from hubgov.errors import Unavailable
 from hubgov.ledger.leadership import StaleLeader
@@ -42,6 +43,9 @@ from hubgov.telemetry.simulated import SimulatedModel
 
 OBSERVE_SECONDS = 5.0
 RENEW_SECONDS = 5.0
+BOOKS_SECONDS = 3600.0
+SETTLE_SECONDS = 5.0
+"""How long an end waits for starts and stops that are under way."""
 
 
 def read_policy(text: str, version: int) -> Policy:
@@ -99,6 +103,7 @@ class Service:
         self.ledger = Ledger(config.database_url, self._read_policy)
         self._closing.callback(self.ledger.close)
         await take_over(self.ledger, self._log)
+        self._site = f"{site_of(config.state_dir)}.{self.ledger.id}"
         self.probe = await choose_probe(
             config.node_name,
             simulated={"auto": None, "real": False, "simulated": True}[config.devices],
@@ -111,21 +116,24 @@ class Service:
         text = self.ledger.policy() or self._first_policy()
         state = self.ledger.load(text, self.clock.now())
         self.governor = Governor(self.ledger, state, self.clock, self._log)
-        self._check_books()
+        self._check_books(None)
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
-        self.engine = HubEngine(self._around.api_url, self._around.api_token, site_of(config.state_dir), self._log)
+        self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
         self._closing.push_async_callback(self._end_loops)
         self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
         self._tasks.append(asyncio.create_task(self.governor.run()))
         await self._observe()
-        self._tasks.append(asyncio.create_task(self.reconciler.run()))
+        self._looking = asyncio.create_task(self.reconciler.run())
+        self._tasks.append(self._looking)
+        self._closing.push_async_callback(self._end_effects)
         alarm = Alarm()
         self._closing.callback(alarm.stop)
         alarm.every(SWEEP_SECONDS, "sweep", self.governor.sweep)
         alarm.every(OBSERVE_SECONDS, "observe", self._observe)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
+        alarm.every(BOOKS_SECONDS, "books", self._check_books_lately)
         alarm.start()
         self._listen()
 
@@ -140,7 +148,8 @@ class Service:
             hub_base_url=self._around.hub_base_url,
             service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
             prefix=self._around.prefix,
-            site=site_of(self._config.state_dir),
+            state=site_of(self._config.state_dir),
+            site=self._site,
             isolation=self._isolation,
             limits=Limits(self._config.changes_at_once, self._config.changes_per_second),
             log=self._log,
@@ -189,10 +198,18 @@ class Service:
     def _read_policy(self, text: str, version: int) -> Policy:
         return for_clock_rate(read_policy(text, version), self.clock.rate)
 
-    def _check_books(self) -> None:
-        """Say it loudly when the charges on the books aren't those of the picture that decides."""
-        for allocation, (books, picture) in self.ledger.drift(self.governor.state).items():
+    def _check_books(self, ended_since: Instant | None) -> None:
+        """Say it loudly when the charges on the books aren't those of the picture that decides: at the start with
+        all that ever was, then with what lives or ended since."""
+        found = self.ledger.drift(self.governor.state, ended_since=ended_since)
+        for allocation, (books, picture) in found.items():
             self._log.error("event=books_differ allocation=%s books=%s picture=%s", allocation, books, picture)
+        self._log.info("event=books_checked differ=%s", len(found))
+
+    async def _check_books_lately(self) -> None:
+        # Twice the time between two looks: no end falls between them.
+        lately = round(2 * BOOKS_SECONDS * 1000) * self.clock.rate
+        self._check_books(Instant(self.clock.now() - lately))
 
     def _holders(self) -> Mapping[str, tuple[int, ...]]:
         """Which processes hold each device: what a simulated probe shows load by."""
@@ -234,6 +251,14 @@ class Service:
         servers live on."""
         await self._closing.aclose()
         self._log.info("event=stopped")
+
+    async def _end_effects(self) -> None:
+        """Begin no effect any more, and let those under way arrive while the writer can still write down what
+        came of them; not once another process leads."""
+        self._looking.cancel()
+        await asyncio.wait([self._looking])
+        assert self.governor.fallen is not None
+        await self.reconciler.settled(within=0 if self.governor.fallen.done() else SETTLE_SECONDS)
 
     async def _end_loops(self) -> None:
         for task in self._tasks:

@@ -1,6 +1,6 @@
 """What can go wrong, without HTTP: one class a kind, each with a stable `code` and a next step.
 
-A refusal by policy is not an error but a value (`core.model.Refused`); only the REST handlers and the
+A refusal by policy is not an error but a value (`core.decision.Decision`); only the REST handlers and the
 spawner turn one into something a person sees.
 """
 

@@ -232,6 +232,13 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "team": ("team {name}", "团队 {name}"),
     "project": ("project {name}", "项目 {name}"),
     "pool": ("pool {name}", "资源池 {name}"),
+    "node": ("node {name}", "节点 {name}"),
+    "queue": ("queue {name}", "队列 {name}"),
+    "pools": ("pools {name}", "资源池 {name}"),
+    "workload": ("{name}", "{name}"),
+    "priority": ("priority {name}", "优先级 {name}"),
+    "from_to": ("{low} to {high}", "{low} 到 {high}"),
+    "no_probe": ("no probe reads this node", "没有探针读取该节点"),
     "cpu_only": ("no GPU", "无 GPU"),
     "nobody": ("nobody that the queue names", "（该队列未指定审批人）"),
     "own_use": ("{held} of {limit} GPUs in queue {queue}", "队列 {queue} 已用 {held} / {limit} 张 GPU"),
@@ -260,25 +267,6 @@ LOST: Mapping[str, tuple[str, str]] = {
     ),
 }
 """What a session that is over has lost, a line each."""
-
-ERRORS_ZH: Mapping[str, tuple[str, str]] = {
-    "not_found": ("没有这一项，或无权查看：{message}", "hubgov list 可列出可见的任务"),
-    "not_allowed": ("没有权限：{message}", "请联系所有者、团队负责人或管理员"),
-    "ended": ("已经结束或正在停止，无法更改：{message}", "hubgov show 可查看详情"),
-    "not_ended": ("尚未结束：{message}", "结束后再查看"),
-    "not_running": ("尚未运行，开始运行后才计时。", "运行后再延长"),
-    "stale_lease_version": ("到期时间已变化。", "请先查看新的到期时间"),
-    "reason_required": ("超出自助延长上限的申请须说明理由。", "请填写理由"),
-    "still_stopping": ("该服务器的上一个会话仍在停止。", "设备将在一分钟内释放，之后请重试"),
-    "stale_attempt": ("这次运行已经结束。", "请重新查看该任务"),
-    "policy_moved": ("策略已被他人更新：{message}", "请先比较差异再应用"),
-    "policy_invalid": ("策略有错误，未应用：{message}", ""),
-    "in_use": ("仍在使用：{message}", ""),
-    "too_many": ("同时等待启动的请求过多。", "可离开页面，排队位置会保留"),
-    "too_fast": ("短时间内的更改请求过多。", "请稍候再试"),
-    "key_reused": ("该幂等键已用于另一个请求。", "请换一个新的键"),
-}
-"""Errors of the service in Chinese by their code, (message, hint); the English is written where they are raised."""
 
 HTTP_ERRORS: Mapping[str, tuple[str, str]] = {
     "invalid": ("the request can't be read", "无法读取请求"),
@@ -314,6 +302,10 @@ def money(amount: str, currency: str) -> str:
     return f"{sign}{shown}" if sign else f"{shown} {currency}"
 
 
+_PLACES = ("root", "team", "project", "pool", "pools", "node", "queue", "workload", "priority")
+"""What `place` knows, each a word of WORDS."""
+
+
 def pick(pair: tuple[str, str], lang: str) -> str:
     """The text of a pair in a language; English for one we don't have."""
     return pair[LANGUAGES.index(lang)] if lang in LANGUAGES else pair[0]
@@ -324,12 +316,10 @@ def say(code: str, lang: str, **facts: object) -> str:
     return pick(SENTENCES[code], lang).format_map(_Facts(facts))
 
 
-def error(code: str, message: str, hint: str, lang: str) -> tuple[str, str]:
-    """(message, hint) of an error in a language; as it was raised where the table has no words for its code."""
-    if lang != "zh" or code not in ERRORS_ZH:
-        return message, hint
-    told, advice = ERRORS_ZH[code]
-    return told.format_map(_Facts(message=message)), advice or hint
+def place(scope: str, lang: str) -> str:
+    """A place of the quota tree, or a thing of the policy, in words; a rule's path as it stands in the policy."""
+    level, _, name = scope.partition(" ")
+    return word(WORDS, level, lang, name=name) if level in _PLACES else scope
 
 
 def word(table: Mapping[str, tuple[str, str]], key: str, lang: str, **facts: object) -> str:

@@ -2,18 +2,17 @@
 
 Standard library only, so that the spawner, the Lab extension and the command line can use it without the
 rest. JSON is snake_case; times are RFC 3339 UTC; durations are whole seconds; GPUs are numbers with at most
-three decimals; money is `{"amount": "120.500000", "currency": "CNY"}`.
+three decimals; money is `{"amount": "120.500000", "currency": "CNY"}`. What the contract names and this version
+doesn't know (idle phases, checkpoints, expected starts, …) is there and empty.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 API = "/api/v1"
 MAX_SPAN_MS = 10 * 365 * 24 * 3600 * 1000
@@ -193,6 +192,8 @@ class Workload:
     save_requested: str | None = None
     """Id of the save that Lab and its server extension are asked to make now; null when none is due."""
     resume_documents: tuple[str, ...] = ()
+    extension: Extension | None = None
+    """The last request for more time."""
     """Documents to open again, relative to the server's root folder: those of the workload resumed."""
 
 
@@ -260,7 +261,7 @@ class Extension:
     state: str
     by_seconds: int
     expires_at: str | None
-    delays: tuple[Mapping[str, Any], ...] = ()
+    delays: tuple[Delay, ...] = ()
     needs: tuple[str, ...] = ()
     requested_by: str = ""
     reason: str = ""
@@ -268,6 +269,15 @@ class Extension:
     decided_at: str | None = None
     decision_reason: str | None = None
     decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """Who would wait longer, by how long; `by_seconds` null: without any latest start."""
+
+    workload: str
+    team: str
+    by_seconds: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +372,8 @@ class Receipt:
     cost: Money
     devices_free_at: str | None
     lost: tuple[str, ...]
+    timezone: str = "UTC"
+    """The policy's: pages show its times in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,43 +394,3 @@ class Launch:
     attempt: int
     device_nodes: tuple[str, ...]
     environment: Mapping[str, str]
-
-
-# --- to and from JSON --------------------------------------------------------------------------------
-
-T = TypeVar("T")
-
-
-def to_json(value: Any) -> Any:
-    """The document as plain JSON values; a trailing underscore of a field name (`class_`) is dropped."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name.rstrip("_"): to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): to_json(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(v) for v in value]
-    return value
-
-
-def from_json(kind: type[T], data: Mapping[str, Any]) -> T:
-    """The dataclass `kind` from its JSON. Keys it doesn't know are left out: a newer service may add some."""
-    hints = typing.get_type_hints(kind)
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-    known = {f.name: data[f.name.rstrip("_")] for f in fields if f.name.rstrip("_") in data}
-    return kind(**{name: _convert(hints[name], value) for name, value in known.items()})
-
-
-def _convert(hint: Any, value: Any) -> Any:
-    if value is None:
-        return None
-    origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        for option in args:
-            if dataclasses.is_dataclass(option) and isinstance(value, Mapping):
-                return _convert(option, value)
-        return value
-    if origin is tuple:
-        return tuple(_convert(args[0], item) for item in value)
-    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return from_json(typing.cast("type[Any]", hint), value)
-    return value

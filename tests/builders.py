@@ -18,6 +18,8 @@ from typing import Any, Self
 from hubgov.clock import FakeClock, Instant
 from hubgov.core import quota
 from hubgov.core.decide import choose, decide, eligible
+from hubgov.core.decision import Decision, Outcome
+from hubgov.core.devices import Health, SeenDevice, SeenNode
 from hubgov.core.due import due
 from hubgov.core.entitlement import walk
 from hubgov.core.explain import explain
@@ -27,20 +29,16 @@ from hubgov.core.model import (
     Allocation,
     AllocationId,
     Change,
-    Decision,
     ExtensionId,
     ExtensionRequest,
     ExtensionState,
-    Health,
-    Outcome,
     PolicyText,
     QueueHold,
     Request,
-    SeenDevice,
-    SeenNode,
     Workload,
     WorkloadId,
 )
+from hubgov.core.past_use import PastUse
 from hubgov.core.policy import (
     HOUR_MS,
     MINUTE_MS,
@@ -86,6 +84,7 @@ __all__ = [
     "a_state",
     "a_workload",
     "milli",
+    "rebuilt",
     "snapshot",
 ]
 
@@ -278,6 +277,18 @@ def a_workload(
         eligible_since=at,
         pending_since=at,
     )
+
+
+def rebuilt(state: State) -> State:
+    """The same picture put together anew from its records: nothing was ever asked of it."""
+    again = State(state.policy)
+    again.policy_text = state.policy_text
+    for kind in ("seen", "holds", "workloads", "allocations", "extensions", "notices", "saves"):
+        for record in getattr(state, kind).values():
+            again.apply(Change(event="given", before=None, after=record, actor="test"))
+    again.past = PastUse(state.past.half_life_ms, state.past.segments.values())
+    again.last_seq, again.away, again.back_at = state.last_seq, state.away, dict(state.back_at)
+    return again
 
 
 def snapshot(state: State) -> dict[str, Any]:

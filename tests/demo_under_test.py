@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from service_under_test import free_port
+from service_under_test import PEOPLE, free_port
 from waiting import until
 
 from hubgov import processes
-from hubgov.wire import ProcessRef, from_json
+from hubgov.wire import ProcessRef
+from hubgov.wire_json import from_json
 
-SHORT_LEASES = """\
+SHORT_LEASES = (
+    PEOPLE
+    + """\
 version: 1
 timezone: UTC
 currency: CNY
@@ -32,15 +35,6 @@ pools:
   dev: {engine: local, team: platform, project: lab, owner: admin}
 nodes:
   box: {match: {hostname: HOSTNAME}, flavor: a100, pools: {dev: [0]}}
-teams:
-  platform: {leads: [admin]}
-  research: {leads: [lena]}
-  vision: {parent: research, groups: [vision]}
-  nlp: {parent: research, groups: [nlp]}
-projects:
-  lab: {team: platform, owner: admin}
-  seg: {team: vision, owner: amy}
-  chat: {team: nlp, owner: bo}
 queues:
   experiment:
     kinds: [notebook]
@@ -61,6 +55,7 @@ spawn_profiles:
   - {name: cpu-only, queue: experiment, gpus: 0, title: {en: CPU only, zh: 仅 CPU}}
   - {name: one-gpu, queue: experiment, gpus: 1, title: {en: One GPU, zh: 单卡}}
 """
+)
 
 
 class DemoUnderTest:

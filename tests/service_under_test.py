@@ -16,7 +16,22 @@ from waiting import until
 
 PREFIX = "/services/hubgov/"
 
-POLICY = """\
+PEOPLE = """\
+teams:
+  platform: {leads: [admin]}
+  research: {leads: [lena]}
+  vision: {parent: research, groups: [vision]}
+  nlp: {parent: research, groups: [nlp]}
+projects:
+  lab: {team: platform, owner: admin}
+  seg: {team: vision, owner: amy}
+  chat: {team: nlp, owner: bo}
+"""
+"""Teams and projects of the hub's users (`standin_hub`, and those of the demo)."""
+
+POLICY = (
+    PEOPLE
+    + """\
 version: 1
 timezone: UTC
 currency: CNY
@@ -27,15 +42,6 @@ pools:
   dev: {engine: local, share: {max_per_device: 4}, team: platform, project: lab, owner: admin}
 nodes:
   box: {match: {hostname: HOSTNAME}, flavor: a100, pools: {dev: [0, 1]}}
-teams:
-  platform: {leads: [admin]}
-  research: {leads: [lena]}
-  vision: {parent: research, groups: [vision]}
-  nlp: {parent: research, groups: [nlp]}
-projects:
-  lab: {team: platform, owner: admin}
-  seg: {team: vision, owner: amy}
-  chat: {team: nlp, owner: bo}
 queues:
   experiment:
     kinds: [notebook]
@@ -52,6 +58,7 @@ spawn_profiles:
   - {name: one, queue: experiment, gpus: 1, title: {en: One GPU, zh: 单卡}}
   - {name: two, queue: experiment, gpus: 2, title: {en: Two GPUs, zh: 双卡}}
 """
+)
 
 
 def free_port() -> int:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubgov.errors import Invalid
-from hubgov.wire import SavedDocument, SaveReport, to_json
+from hubgov.wire import SavedDocument, SaveReport
+from hubgov.wire_json import to_json
 from hubgov_lab.home import FOLDER, is_safe_name, replace_file, sync_folder
 from hubgov_lab.settings import Limits
 
@@ -52,6 +53,12 @@ def parts_of(path: str) -> tuple[str, ...]:
     return parts
 
 
+def shown(path: str) -> str:
+    """The path as text that can be written and sent: names on disk need not be."""
+    printable = path.replace("\0", "\\x00")
+    return printable.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def open_below(root: Path, parts: tuple[str, ...]) -> int:
     """A read handle of the regular file at `parts` below `root`. No component may be a symbolic link.
 
@@ -72,16 +79,16 @@ def open_below(root: Path, parts: tuple[str, ...]) -> int:
         return handle
 
 
-def copy_document(root: Path, path: str, target: Path, limit: int) -> Copied:
-    """Copy one document and prove the copy. NotSaved or OSError when that fails, and no copy is left."""
+def copy_document(root: Path, path: str, target: Path, limit: int, too_large: str) -> Copied:
+    """Copy one document of at most `limit` bytes, and prove the copy. NotSaved or OSError when that fails."""
     parts = parts_of(path)
     for _ in range(_TRIES):
         handle = open_below(root, parts)
         try:
             before = os.fstat(handle)
             if before.st_size > limit:
-                raise NotSaved(f"larger than {limit // 1024**2} MiB")
-            copied = _write_copy(handle, target, limit)
+                raise NotSaved(too_large)
+            copied = _write_copy(handle, target, limit, too_large)
             after = os.fstat(handle)
         except BaseException:
             target.unlink(missing_ok=True)
@@ -101,7 +108,7 @@ def copy_document(root: Path, path: str, target: Path, limit: int) -> Copied:
     raise NotSaved("it kept changing while it was copied")
 
 
-def _write_copy(handle: int, target: Path, limit: int) -> Copied:
+def _write_copy(handle: int, target: Path, limit: int, too_large: str) -> Copied:
     target.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
     size = 0
@@ -109,7 +116,7 @@ def _write_copy(handle: int, target: Path, limit: int) -> Copied:
         while chunk := os.read(handle, _CHUNK):
             size += len(chunk)
             if size > limit:
-                raise NotSaved(f"larger than {limit // 1024**2} MiB")
+                raise NotSaved(too_large)
             digest.update(chunk)
             out.write(chunk)
         out.flush()
@@ -155,26 +162,32 @@ class Saver:
             if count >= self.limits.documents:
                 done.append(_failed(path, f"more than {self.limits.documents} documents are open"))
                 continue
-            document = self._copy(folder, path, min(left, self.limits.document_bytes))
+            document = self._copy(folder, path, left)
             left -= document.bytes
             done.append(_with_lab_error(document, lab_errors.get(path, "")))
         return tuple(done)
 
-    def _copy(self, folder: Path, path: str, limit: int) -> SavedDocument:
+    def _copy(self, folder: Path, path: str, left: int) -> SavedDocument:
+        """`left`: bytes that all copies together may still take."""
+        limit, too_large = self.limits.document_bytes, f"larger than {_mib(self.limits.document_bytes)} MiB"
+        if left < limit:
+            limit, too_large = left, f"all copies together would be larger than {_mib(self.limits.total_bytes)} MiB"
         try:
             target = folder.joinpath("files", *parts_of(path))
-            copied = copy_document(self.root, path, target, limit)
+            copied = copy_document(self.root, path, target, limit, too_large)
         except NotSaved as error:
             return _failed(path, str(error))
         except OSError as error:
             return _failed(path, reason_of(error))
+        except UnicodeEncodeError:
+            return _failed(path, "its name can't be written on this disk")
         return SavedDocument(
-            path=path,
+            path=shown(path),
             outcome="saved",
             bytes=copied.bytes,
             sha256=copied.sha256,
             saved_at=self.now(),
-            copy=str(target.relative_to(self.home)),
+            copy=shown(str(target.relative_to(self.home))),
         )
 
     def finish(self, report: SaveReport) -> str:
@@ -201,8 +214,12 @@ class Saver:
             shutil.rmtree(old)
 
 
+def _mib(size: int) -> int:
+    return size // 1024**2
+
+
 def _failed(path: str, reason: str) -> SavedDocument:
-    return SavedDocument(path=path, outcome="not_saved", error=reason)
+    return SavedDocument(path=shown(path), outcome="not_saved", error=reason)
 
 
 def _with_lab_error(document: SavedDocument, error: str) -> SavedDocument:

@@ -9,7 +9,8 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
 from hubgov.errors import HubgovError, Invalid, NotFound, Unavailable
-from hubgov.wire import MAX_SPAN_MS, to_json
+from hubgov.wire import MAX_SPAN_MS
+from hubgov.wire_json import to_json
 from hubgov_lab.service import described
 from hubgov_lab.session import Session
 
@@ -35,18 +36,27 @@ class GovernedHandler(APIHandler):
         """The request's JSON object; Invalid for anything else."""
         try:
             found = json.loads(self.request.body or b"{}")
-        except ValueError as error:
-            raise Invalid("the request's body is not JSON") from error
+        except (ValueError, RecursionError) as error:
+            raise Invalid("the request's body is not JSON", hint="send a JSON object") from error
         if not isinstance(found, dict):
-            raise Invalid("the request's body is not a JSON object")
+            raise Invalid("the request's body is not a JSON object", hint="send a JSON object")
         return found
+
+    def asked_by(self, reason: str) -> str:
+        """The reason, with who asked where it isn't the session's owner: an admin may be in somebody's Lab."""
+        workload = self.governed.workload
+        # What JupyterHub says of who is signed in; without a hub there is nobody but the owner.
+        name = (getattr(self.current_user, "hub_user", None) or {}).get("name", "")
+        if workload is None or name in ("", workload.owner):
+            return reason
+        return f"{reason} (asked by {name} in the owner's JupyterLab)".strip()
 
     def tab(self, given: Any) -> str:
         """The id that a browser tab gave itself; tabs without one count as one."""
         if given is None:
             return ""
         if not isinstance(given, str) or len(given) > 64:
-            raise Invalid("`tab` is a text of at most 64 characters")
+            raise Invalid("`tab` is a text of at most 64 characters", hint="leave it out, or send one id a tab")
         return given
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
@@ -69,7 +79,10 @@ class GovernedHandler(APIHandler):
 
 
 class SessionHandler(GovernedHandler):
-    """The session now, or as soon as it changes: `?after=REVISION&wait=SECONDS&tab=ID`."""
+    """The session now, or as soon as it changes: `?after=REVISION&wait=SECONDS&tab=ID`.
+
+    `workload` is what the tab was loaded for, as far as it knows, `visible=0` that nobody looks at it.
+    """
 
     _track_activity = False
 
@@ -82,7 +95,10 @@ class SessionHandler(GovernedHandler):
         after, wait = self._number("after"), self._number("wait")
         tab = self.tab(self.get_query_argument("tab", None))
         session.saving.browsers.hear(tab)
-        session.opened()
+        # A tab that was left open yesterday, or is in the background, is nobody who came for this session.
+        loaded_for = self.get_query_argument("workload", "")
+        if self.get_query_argument("visible", "1") == "1" and loaded_for in ("", session.service.governed.workload):
+            session.opened()
         if after is not None and wait:
             await session.wait_beyond(after, min(wait, _MAX_WAIT_SECONDS))
         self.finish(session.document())
@@ -92,7 +108,7 @@ class SessionHandler(GovernedHandler):
         if given is None:
             return None
         if not given.isascii() or not given.isdigit() or len(given) > 12:
-            raise Invalid(f"`{name}` is a whole number that is not negative")
+            raise Invalid(f"`{name}` is a whole number that is not negative", hint=f"{name}=20")
         return int(given)
 
 
@@ -102,12 +118,15 @@ class ExtendHandler(GovernedHandler):
         session, body = self.governed, self.body()
         by_seconds, reason, key = body.get("by_seconds"), body.get("reason", ""), body.get("key")
         if type(by_seconds) is not int or not 0 < by_seconds <= MAX_SPAN_MS // 1000:
-            raise Invalid("`by_seconds` is a whole number of seconds above 0")
+            raise Invalid("`by_seconds` is a whole number of seconds above 0", hint="3600 for an hour")
         if not isinstance(reason, str) or len(reason) > 2000:
-            raise Invalid("`reason` is a text of at most 2000 characters")
+            raise Invalid("`reason` is a text of at most 2000 characters", hint="say it shorter")
         if not isinstance(key, str) or not 8 <= len(key) <= 100 or not key.isascii() or not key.isprintable():
-            raise Invalid("`key` is a text of 8 to 100 printable ASCII characters, new for each wish")
-        answer = await session.service.extend(by_seconds, reason, key)
+            raise Invalid(
+                "`key` is a text of 8 to 100 printable ASCII characters",
+                hint="a new one for each wish, the same one when it is repeated",
+            )
+        answer = await session.service.extend(by_seconds, self.asked_by(reason), key)
         if answer.outcome != "failed":
             await session.refresh()
         self.finish({**to_json(answer), "workload": to_json(session.workload)})
@@ -119,8 +138,8 @@ class StopHandler(GovernedHandler):
         session = self.governed
         reason = self.body().get("reason", "")
         if not isinstance(reason, str) or len(reason) > 2000:
-            raise Invalid("`reason` is a text of at most 2000 characters")
-        await session.service.stop(reason or "stopped by its owner in JupyterLab")
+            raise Invalid("`reason` is a text of at most 2000 characters", hint="say it shorter")
+        await session.service.stop(self.asked_by(reason or "stopped in JupyterLab"))
         await session.refresh()
         self.finish({"workload": to_json(session.workload)})
 
@@ -140,7 +159,7 @@ class NoticeHandler(GovernedHandler):
     async def post(self, notice: str) -> None:
         session = self.governed
         if not session.claimable(notice):
-            raise NotFound("no such notice")
+            raise NotFound("no such notice", hint="the session's answer lists those that there are")
         self.finish({"first": await session.claim_notice(notice)})
 
 
@@ -164,7 +183,9 @@ class DocumentsHandler(GovernedHandler):
         session, body = self.governed, self.body()
         paths = body.get("paths")
         if not isinstance(paths, list) or len(paths) > _MAX_PATHS or not all(map(_is_path, paths)):
-            raise Invalid(f"`paths` is a list of at most {_MAX_PATHS} paths")
+            raise Invalid(
+                f"`paths` is a list of at most {_MAX_PATHS} paths", hint="paths below the server's folder"
+            )
         browsers, tab = session.saving.browsers, self.tab(body.get("tab"))
         if body.get("closed") is True:
             browsers.leave(tab)
@@ -198,7 +219,9 @@ class SavedHandler(GovernedHandler):
 
 
 def _bad_saved() -> NoReturn:
-    raise Invalid("`save` is an id and `documents` a list of {path, saved, error}")
+    raise Invalid(
+        "`save` is an id and `documents` a list of {path, saved, error}", hint="saved: true, or false with an error"
+    )
 
 
 def _is_path(value: Any) -> bool:

@@ -37,6 +37,7 @@ class Browsers:
     _save: str | None = None
     _errors: dict[str, str] = field(default_factory=dict)
     _saved: set[str] = field(default_factory=set)
+    _answers: set[str] = field(default_factory=set)
     _waiting_for: set[str] = field(default_factory=set)
     _all_answered: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -50,7 +51,7 @@ class Browsers:
     def leave(self, tab: str) -> None:
         """Forget a tab that was closed."""
         self.tabs.pop(tab, None)
-        self._answered(tab)
+        self._no_longer_waits_for(tab)
 
     def open_documents(self) -> set[str]:
         """What the connected tabs have open."""
@@ -62,12 +63,13 @@ class Browsers:
             return False
         self._saved.update(path for path, error in outcome.items() if not error)
         self._errors.update({path: error for path, error in outcome.items() if error})
-        self._answered(tab)
+        self._answers.add(tab)
+        self._no_longer_waits_for(tab)
         return True
 
     async def ask(self, save: str, seconds: float) -> tuple[bool, set[str], dict[str, str]]:
         """Whether any tab answered, the paths they named, and what they couldn't save."""
-        self._save, self._errors, self._saved = save, {}, set()
+        self._save, self._errors, self._saved, self._answers = save, {}, set(), set()
         asked = set(self._connected())
         self._waiting_for = set(asked)
         self._all_answered = asyncio.Event()
@@ -75,11 +77,10 @@ class Browsers:
             # A tab may not answer, for example one on a sleeping laptop: then go on with what is known.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_answered.wait(), seconds)
-        answered = asked != self._waiting_for
         self._save, self._waiting_for = None, set()
-        return answered, self._saved | set(self._errors), self._errors
+        return bool(self._answers), self._saved | set(self._errors), self._errors
 
-    def _answered(self, tab: str) -> None:
+    def _no_longer_waits_for(self, tab: str) -> None:
         self._waiting_for.discard(tab)
         if not self._waiting_for:
             self._all_answered.set()

@@ -11,7 +11,8 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HT
 
 from hubgov import processes
 from hubgov.errors import Ended, HubgovError, Invalid, NotAllowed, NotFound, Unavailable
-from hubgov.wire import API, Decision, Extension, SaveReport, Workload, from_json, to_json
+from hubgov.wire import API, Decision, Extension, SaveReport, Workload
+from hubgov.wire_json import from_json, to_json
 from hubgov_lab.settings import Governed
 
 T = TypeVar("T")
@@ -75,8 +76,8 @@ class Service:
         return ExtendAnswer(outcome="ended" if answer.code == 409 else "failed", error=refusal)
 
     async def stop(self, reason: str) -> None:
-        """End the workload now, without waiting for its deadline."""
-        await self._ask("DELETE", "", {"reason": reason, "now": True})
+        """End the workload without waiting for its deadline: the service has the documents saved first."""
+        await self._ask("DELETE", "", {"reason": reason, "now": False})
 
     async def claim(self) -> None:
         """Say that somebody has opened this server; saying so again changes nothing."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hubgov.errors import HubgovError, Unavailable
-from hubgov.wire import Notice, Workload, to_json
+from hubgov.wire import Notice, Workload
+from hubgov.wire_json import to_json
 from hubgov_lab.home import Memory, write_deadline
 from hubgov_lab.saving import Saving
 from hubgov_lab.service import Service

@@ -57,6 +57,10 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "still_waiting": ("{id} still waits after {span}: {why}", "{id} 在 {span} 后仍在等待：{why}"),
     "hint_why": ("hubgov why {id}", "hubgov why {id}"),
     "cancelled": ("{id}: {state}", "{id}：{state}"),
+    "decided": ("{id}: {state}", "{id}：{state}"),
+    "decided_until": ("{id}: {state}, until {at}", "{id}：{state}，至 {at}"),
+    "of_team": ("team {team}", "团队 {team}"),
+    "without_end": ("without end", "无期限"),
     "lost": ("lost: {what}", "丢失：{what}"),
     "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
     "held_now": ("Queue {queue} is on hold: {reason}", "队列 {queue} 已暂停：{reason}"),
@@ -89,6 +93,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
 }
 
 COLUMNS: Mapping[str, tuple[str, str]] = {
+    "delays": ("DELAYS", "会推迟"),
     "id": ("ID", "编号"), "name": ("NAME", "名称"), "state": ("STATE", "状态"), "position": ("POSITION", "位置"),
     "why": ("WHY", "原因"), "device": ("DEVICE", "设备"), "util": ("UTIL", "利用率"), "mem": ("MEM", "显存"),
     "stops_at": ("LEASE ENDS", "租约到期"), "left": ("LEFT", "剩余"), "cost": ("COST", "费用"),
@@ -136,6 +141,12 @@ EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
     "withdrawn": ("withdrawn", "已撤回"),
 }
 
+DOCUMENTS: Mapping[str, tuple[str, str]] = {
+    "saved": ("saved", "已保存"),
+    "not_saved": ("not saved", "未保存"),
+}
+"""What became of an open document, by its outcome."""
+
 UNITS: Mapping[str, tuple[str, str]] = {
     "gpus": ("GPUs", "张 GPU"),
     "seconds": ("time", "时间"),
@@ -166,11 +177,14 @@ FAILURES: Mapping[str, tuple[str, str]] = {
         "{option}: {value!r} is out of bounds ({least} to {most})",
         "{option}：{value!r} 超出范围（{least} 到 {most}）",
     ),
+    "not_text": ("{value!r} is not text in UTF-8", "{value!r} 不是 UTF-8 文本"),
+    "password_not_text": ("the password is not text in UTF-8", "密码不是 UTF-8 文本"),
     "no_password": (
         "there is no terminal to ask for the password",
         "没有可用于输入密码的终端",
     ),
     "unreachable": ("{url} does not answer: {why}", "{url} 无响应：{why}"),
+    "away": ("{url} is away (status {status})", "{url} 暂不可用（状态码 {status}）"),
     "not_hubgov": (
         "what answers at {url} is not hubgov (status {status})",
         "{url} 的应答不是 hubgov（状态码 {status}）",
@@ -203,11 +217,18 @@ HINTS: Mapping[str, tuple[str, str]] = {
     "bad_pair": ("{option} net=ib", "{option} net=ib"),
     "bad_word": ("choose one of them", "请从中选择"),
     "bad_number": ("{option} {least}", "{option} {least}"),
+    "not_text": ("type it anew", "请重新输入"),
+    "password_not_text": (
+        "give it in UTF-8, as the hub's sign-in page would take it",
+        "请使用 UTF-8，与 hub 登录页所接受的一致",
+    ),
+    "bad_url": ("such as http://127.0.0.1:8000/services/hubgov", "例如 http://127.0.0.1:8000/services/hubgov"),
     "no_password": ("--password-stdin reads it from stdin", "用 --password-stdin 从标准输入读取"),
     "unreachable": (
         "what runs goes on; try again in a moment, or check HUBGOV_URL",
         "运行中的任务不受影响；稍后重试，或检查 HUBGOV_URL",
     ),
+    "away": ("what runs goes on; try again in a moment", "运行中的任务不受影响；请稍后重试"),
     "not_hubgov": ("check HUBGOV_URL", "检查 HUBGOV_URL"),
     "no_service": (
         "hubgov login --url URL, or set HUBGOV_URL and HUBGOV_TOKEN",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from hubgov import __version__
 from hubgov.cli.cli_texts import text
+from hubgov.cli.help_texts import help_in
 from hubgov.cli.lazy import GROUPS, VERBS
 from hubgov.texts import pick
 
@@ -41,6 +43,7 @@ class VerbGroup(TyperGroup):
         option = super().get_help_option(ctx)
         if option is not None and option.default is None:
             option.default = False
+            option.help = help_in(option.help, self.lang)
         return option
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -49,9 +52,13 @@ class VerbGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         name = self.prefix + cmd_name
         if name in VERBS:
-            return _command(name, self.lang)
+            return command(name, self.lang)
         if name in GROUPS:
-            return VerbGroup(name + " ", self.lang, name=cmd_name, help=pick(GROUPS[name], self.lang))
+            params = _common_options()
+            for param in params:
+                param.help = help_in(param.help, self.lang)
+            title = pick(GROUPS[name], self.lang)
+            return VerbGroup(name + " ", self.lang, name=cmd_name, help=title, params=params)
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -70,28 +77,68 @@ class VerbGroup(TyperGroup):
             formatter.write_dl([(name, pick(help_, self.lang)) for name, help_ in self.rows.items()])
 
 
+class VerbCommand(TyperCommand):
+    """One verb."""
+
+    lang = "en"
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The verb's `--help`."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = help_in(option.help, self.lang)
+        return option
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """`[OPTIONS] ID`: an argument that must be there stands bare."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
 def root(lang: str) -> VerbGroup:
     """The program: its own options, and every verb."""
     params = [*_common_options(), *_options_of(_version)]
+    for param in params:
+        param.help = help_in(param.help, lang)
     epilog = text("environment", lang)
     return VerbGroup("", lang, name="hubgov", help=text("about", lang), params=params, epilog=epilog)
 
 
-def _command(name: str, lang: str) -> Any:
+def command(name: str, lang: str) -> Any:
+    """The command of a verb, with help in a language; its module is loaded."""
     verb = VERBS[name]
     module, _, function = verb.target.partition(":")
-    command = _typer_command(getattr(importlib.import_module(module), function))
-    command.name = name.split(" ")[-1]
-    command.help = pick(verb.help, lang)
-    command.epilog = f"{text('example', lang)} {verb.example}"
-    command.context_settings = _WIDTH
-    command.params += _common_options()
-    return command
+    made = _typer_command(getattr(importlib.import_module(module), function))
+    made.lang = lang
+    made.name = name.split(" ")[-1]
+    made.help = (" " if lang == "en" else "").join(filter(None, (pick(verb.help, lang), pick(verb.more, lang))))
+    made.epilog = f"{text('example', lang)} {verb.example}"
+    made.context_settings = _WIDTH
+    for param in made.params:
+        _in_digits(param)
+    made.params += _common_options()
+    for param in made.params:
+        param.help = help_in(param.help, lang)
+    return made
+
+
+def _in_digits(param: Any) -> None:
+    """Read the whole numbers of this parameter as people write them, not as Python does: `1_0` is none."""
+    annotation, process = param.type_descriptor.annotation, param.process_value
+    if int not in (annotation, *get_args(annotation)):
+        return
+
+    def checked(ctx: Any, value: Any) -> Any:
+        if isinstance(value, str) and not re.fullmatch(r"[+-]?[0-9]{1,18}", value):
+            message = "Input should be a valid integer, unable to parse string as an integer"
+            raise typer.BadParameter(message, ctx=ctx, param=param)
+        return process(ctx, value)
+
+    param.process_value = checked
 
 
 def _typer_command(function: Callable[..., Any]) -> Any:
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command()(function)
+    app.command(cls=VerbCommand)(function)
     return typer.main.get_command(app)
 
 

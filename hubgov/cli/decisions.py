@@ -8,7 +8,7 @@ from hubgov import wire
 from hubgov.cli import cells
 from hubgov.cli.cli_texts import OUTCOMES, UNITS, text
 from hubgov.cli.screen import NONE, Cell, Screen, Table
-from hubgov.texts import word
+from hubgov.texts import place, word
 
 _COLUMNS = ("code", "need", "have", "limit", "unit", "where", "held_by", "frees_at")
 
@@ -48,14 +48,14 @@ def _lines(screen: Screen, decision: wire.Decision) -> list[str]:
 
 def _row(b: wire.Blocker, now: str, lang: str) -> list[str | Cell]:
     holders = ", ".join(_holder(h, now, lang) for h in b.held_by)
-    places = [b.scope, b.pool, b.flavor, b.node]
+    places = [place(b.scope, lang), b.pool, b.flavor, b.node]
     return [
         b.code,
         _amount(b.need, b.unit),
         _amount(b.have, b.unit),
         _amount(b.limit, b.unit),
         word(UNITS, b.unit, lang),
-        " ".join(place for place in places if place) or NONE,
+        " ".join(name for name in places if name) or NONE,
         holders or NONE,
         cells.clock(b.frees_at, now or None),
     ]

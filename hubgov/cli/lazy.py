@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _W, _I, _P = "hubgov.cli.verbs.workloads:", "hubgov.cli.verbs.inventory:", "hubgov.cli.verbs.policy:"
+_A = "hubgov.cli.verbs.approvals:"
 _O, _L = "hubgov.cli.verbs.operations:", "hubgov.cli.local."
 
 
@@ -21,6 +22,8 @@ class Verb(NamedTuple):
     help: tuple[str, str]
     example: str
     raw: bool = False
+    more: tuple[str, str] = ("", "")
+    """What only its own help says."""
 
 
 VERBS: Mapping[str, Verb] = {
@@ -28,11 +31,19 @@ VERBS: Mapping[str, Verb] = {
         _W + "list_workloads",
         ("List workloads, newest first.", "列出任务，最新的在前。"),
         "hubgov list --state running --columns id,owner,left",
+        more=(
+            "On a terminal the quota of your team stands below.",
+            "在终端中下方显示所属团队的配额。",
+        ),
     ),
     "show": Verb(
         _W + "show",
         ("Show one workload; --wait until it runs or is over.", "显示一个任务；--wait 等到它运行或结束。"),
         "hubgov show nb-7 --wait 10m",
+        more=(
+            "With --wait the exit code is 4 when it still waits after that time and 1 when it failed.",
+            "使用 --wait 时，到时仍在等待则退出码为 4，失败则为 1。",
+        ),
     ),
     "why": Verb(
         _W + "why",
@@ -46,11 +57,16 @@ VERBS: Mapping[str, Verb] = {
         "hubgov.cli.verbs.planning:plan",
         ("What would happen to a request now; nothing is submitted.", "试算一个请求的结果，不会提交。"),
         "hubgov plan --queue experiment --gpus 1 --lease 4h",
+        more=("The exit code is 3 when it would be refused.", "会被拒绝时退出码为 3。"),
     ),
     "extend": Verb(
         _W + "extend",
         ("Ask for more time.", "申请延长时间。"),
         'hubgov extend nb-7 --by 2h --reason "evaluation still runs"',
+        more=(
+            "The exit code is 3 when the policy denies it and 6 when somebody has to agree first.",
+            "被策略拒绝时退出码为 3，需要他人批准时为 6。",
+        ),
     ),
     "cancel": Verb(_W + "cancel", ("Stop a workload.", "停止一个任务。"), "hubgov cancel nb-7 --reason done"),
     "receipt": Verb(
@@ -59,9 +75,30 @@ VERBS: Mapping[str, Verb] = {
         "hubgov receipt nb-7",
     ),
     "extensions": Verb(
-        _W + "extensions",
+        _A + "extensions",
         ("Requests for more time of live workloads.", "进行中任务的延长申请。"),
         "hubgov extensions",
+    ),
+    "approvals": Verb(
+        _A + "approvals",
+        ("Requests that wait for a decision, and whom they would delay.", "待审批的申请，以及会推迟谁。"),
+        "hubgov approvals",
+    ),
+    "approve": Verb(
+        _A + "approve",
+        ("Grant a request for more time, or part of it.", "批准延长申请，可少于所申请的时间。"),
+        "hubgov approve nb-7-x1 --by 1h",
+        more=("Nobody decides on his own request.", "不能审批自己的申请。"),
+    ),
+    "deny": Verb(
+        _A + "deny",
+        ("Refuse a request for more time.", "拒绝延长申请。"),
+        'hubgov deny nb-7-x1 --reason "needed for the release"',
+    ),
+    "withdraw": Verb(
+        _A + "withdraw",
+        ("Take back your own request for more time.", "撤回自己的延长申请。"),
+        "hubgov withdraw nb-7-x1",
     ),
     "quota": Verb(
         _I + "quota",
@@ -85,31 +122,49 @@ VERBS: Mapping[str, Verb] = {
         _O + "audit",
         ("Who did what and why.", "谁做了什么、为什么。"),
         "hubgov audit --workload nb-7",
+        more=("Newest first. Without --workload for admins only.", "最新的在前。不带 --workload 时仅限管理员。"),
     ),
     "policy check": Verb(
         _P + "check",
         ("Check a policy file; needs no service.", "检查策略文件，不需要服务。"),
         "hubgov policy check policy.yaml",
+        more=(
+            "Every problem stands on a line of its own: FILE:LINE: CODE: message. "
+            "The exit code is 1 when one of them is an error.",
+            "每个问题一行：FILE:LINE: CODE: 说明。有错误时退出码为 1。",
+        ),
     ),
     "policy diff": Verb(
         _P + "diff",
         ("What a file would change of the policy in force.", "文件与现行策略的差异。"),
         "hubgov policy diff policy.yaml",
+        more=("+ is new, - is gone, ~ is changed.", "+ 为新增，- 为删除，~ 为修改。"),
     ),
     "policy apply": Verb(
         _P + "apply",
         ("Put a policy file in force, all of it or nothing.", "应用策略文件，全部生效或全不生效。"),
         "hubgov policy apply policy.yaml --yes",
+        more=(
+            "On a terminal it shows the difference and asks first, unless --yes is given.",
+            "在终端中会先显示差异并询问，除非给出 --yes。",
+        ),
     ),
     "policy show": Verb(
         _P + "show",
         ("The policy in force, as it was written.", "现行策略原文。"),
         "hubgov policy show > policy.yaml",
     ),
+    "schema": Verb(
+        _P + "schema",
+        ("The JSON Schema of the policy file, for editors.", "策略文件的 JSON Schema，供编辑器使用。"),
+        "hubgov schema > policy.schema.json",
+        more=("It needs no service.", "不需要服务。"),
+    ),
     "hold": Verb(
         _O + "hold",
         ("Let nothing of a queue start any more.", "暂停队列，不再启动其中的任务。"),
         'hubgov hold train --reason "storage is being repaired"',
+        more=("What runs goes on.", "运行中的继续。"),
     ),
     "release": Verb(_O + "release", ("Let a held queue go on.", "恢复已暂停的队列。"), "hubgov release train"),
     "drain": Verb(
@@ -122,6 +177,10 @@ VERBS: Mapping[str, Verb] = {
         "hubgov.cli.verbs.signin:login",
         ("Get a token from the hub and keep it for later calls.", "向 hub 取得令牌并保存，供以后使用。"),
         "hubgov login --url https://hub.example/services/hubgov --user ann",
+        more=(
+            "It is kept in a file that only you can read, and never printed.",
+            "令牌保存在仅本人可读的文件中，不会显示。",
+        ),
     ),
     "demo": Verb(
         _L + "demo:run",

@@ -6,11 +6,13 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-from hubgov import texts
 from hubgov.cli.cli_texts import FAILURES, HINTS, fill
+from hubgov.cli.flags import as_flags
+from hubgov.cli.help_texts import usage_in
 from hubgov.cli.lazy import VERBS
-from hubgov.cli.screen import Screen, never_fail
+from hubgov.cli.screen import Screen, asked_language, never_fail
 from hubgov.errors import HubgovError, NotAllowed, Unavailable
 
 DONE, FAILED, USAGE, DENIED, WAITING, UNREACHABLE, APPROVAL = range(7)
@@ -25,15 +27,25 @@ def run(arguments: Sequence[str]) -> int:
         module, _, function = VERBS[arguments[0]].target.partition(":")
         return int(getattr(importlib.import_module(module), function)(list(arguments[1:])))
     screen = Screen()
-    screen.lang = _asked_language(arguments) or screen.lang
+    screen.lang = asked_language(arguments) or screen.lang
     try:
+        _check_texts(arguments)
         return _typed(arguments, screen)
     except HubgovError as error:
-        return fail(error, screen)
+        return fail(error, screen, _verb_of(arguments))
     except BrokenPipeError:
         # Who read has read enough. What is buffered can go nowhere, at the end of the process neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def _check_texts(arguments: Sequence[str]) -> None:
+    """Usage for bytes that are no text: only a file may be called so."""
+    for argument in arguments:
+        if any("\ud800" <= ch <= "\udfff" for ch in argument) and not os.path.exists(argument):
+            from hubgov.cli.options import Usage
+
+            raise Usage("not_text", value=argument[:40])
 
 
 def _typed(arguments: Sequence[str], screen: Screen) -> int:
@@ -47,7 +59,9 @@ def _typed(arguments: Sequence[str], screen: Screen) -> int:
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as error:
-        screen.complain(screen.text("usage", message=error.format_message()), _help_of(error))
+        screen.complain(
+            screen.text("usage", message=usage_in(error.format_message(), screen.lang)), _help_of(error)
+        )
         return USAGE
 
 
@@ -56,19 +70,14 @@ def _help_of(error: Exception) -> str:
     return f"{ctx.command_path} --help" if ctx is not None else "hubgov --help"
 
 
-def _asked_language(arguments: Sequence[str]) -> str | None:
-    """The language that `--lang` asks for, before anything else is read: for help, and for what is wrong."""
-    for place, argument in enumerate(arguments):
-        if argument == "--":
-            return None
-        following = arguments[place + 1] if place + 1 < len(arguments) else ""
-        given = following if argument == "--lang" else argument.removeprefix("--lang=")
-        if argument.startswith("--lang") and given in texts.LANGUAGES:
-            return given
-    return None
+def _verb_of(arguments: Sequence[str]) -> str:
+    """The verb that was called, of two words where it has two; empty for none."""
+    words = [argument for argument in arguments if not argument.startswith("-")][:4]
+    called = [f"{first} {second}" for first, second in pairwise(words)] + words
+    return next((name for name in called if name in VERBS), "")
 
 
-def fail(error: HubgovError, screen: Screen) -> int:
+def fail(error: HubgovError, screen: Screen, verb: str = "") -> int:
     """Say what went wrong, in words and (for programs) as the error document, and give the exit code."""
     from hubgov.cli.options import Usage
 
@@ -78,7 +87,7 @@ def fail(error: HubgovError, screen: Screen) -> int:
         document = dict(error.details) if error.details else {}
         about = {"code": error.code, "message": message, "details": document, "hint": hint}
         screen.document(approval_of(error) or {"error": about})
-    screen.complain(message, hint)
+    screen.complain(as_flags(message, verb), as_flags(hint, verb))
     for problem in error.details.get("problems", ()) if error.code == "policy_invalid" else ():
         screen.complain(str(problem))
     if isinstance(error, Usage):
@@ -91,9 +100,9 @@ def approval_of(error: HubgovError) -> object:
     extension = getattr(error, "extension", None)
     if extension is None:
         return None
-    from hubgov import wire
+    from hubgov.wire_json import to_json
 
-    return wire.to_json(extension)
+    return to_json(extension)
 
 
 def _exit_code(error: HubgovError) -> int:

@@ -183,6 +183,18 @@ def language(environment: Mapping[str, str]) -> str:
     return "en"
 
 
+def asked_language(arguments: Sequence[str]) -> str | None:
+    """The language that `--lang` asks for, before anything else is read: for help, and for what is wrong."""
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return None
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        given = following if argument == "--lang" else argument.removeprefix("--lang=")
+        if argument.startswith("--lang") and given in LANGUAGES:
+            return given
+    return None
+
+
 def never_fail(stream: TextIO) -> None:
     """Let a stream write what its encoding hasn't got as escapes: output never dies of a name."""
     if hasattr(stream, "reconfigure"):

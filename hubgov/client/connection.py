@@ -73,16 +73,23 @@ def find(
 def service_url(url: str) -> str:
     """The service's address, without a slash at the end. A hub's address means the service `hubgov` there."""
     url = url.strip().rstrip("/")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        well_formed = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bracket left open, a port that is none
+        raise bad_url(url) from None
     visible = all(" " < ch <= "~" for ch in url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not visible or parts.query or parts.fragment:
-        raise Invalid(
-            f"{url[:200]!r} is not the address of a service", code="bad_url", hint=f"such as {DEFAULT_URL}"
-        )
+    if not well_formed or not visible or parts.query or parts.fragment:
+        raise bad_url(url)
     if "/services/" in parts.path:
         return url
     path = parts.path.removesuffix("/hub")
     return f"{parts.scheme}://{parts.netloc}{path}/services/hubgov"
+
+
+def bad_url(url: str) -> Invalid:
+    """What is no address that a service could have."""
+    return Invalid(f"{url[:200]!r} is not the address of a service", code="bad_url", hint=f"such as {DEFAULT_URL}")
 
 
 def login_file(environment: Mapping[str, str] = os.environ) -> Path:

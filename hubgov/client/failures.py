@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from hubgov import errors, wire
+from hubgov.wire_json import from_json
 
 T = TypeVar("T")
 
@@ -58,6 +59,20 @@ _CLASSES: Mapping[int, type[errors.HubgovError]] = {
 }
 
 
+AWAY = (502, 503, 504)
+"""What a proxy answers for a service behind it that is down or starts."""
+
+
+def away(status: int, address: str) -> errors.Unavailable:
+    """What was asked for isn't there now, though a proxy in front of it is."""
+    return errors.Unavailable(
+        f"{address} is away (status {status})",
+        code="away",
+        hint="what runs goes on; try again in a moment",
+        details={"url": address, "status": status},
+    )
+
+
 def failure_of(status: int, document: Any, address: str) -> errors.HubgovError:
     """The exception for an answer that isn't a success.
 
@@ -68,6 +83,8 @@ def failure_of(status: int, document: Any, address: str) -> errors.HubgovError:
     if not isinstance(error, Mapping):
         if status in (401, 403):
             return NotSignedIn(f"{address} answers {status}: the token is not valid there", hint="hubgov login")
+        if status in AWAY:
+            return away(status, address)
         return errors.Unavailable(
             f"what answers at {address} is not hubgov (status {status})",
             code="not_hubgov",
@@ -90,7 +107,7 @@ def failure_of(status: int, document: Any, address: str) -> errors.HubgovError:
 def read(kind: type[T], data: Any) -> T:
     """The document as its dataclass; Unavailable when the answer is of another shape."""
     try:
-        return wire.from_json(kind, data)
+        return from_json(kind, data)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise errors.Unavailable(
             f"the service's answer is not a {kind.__name__}: {error}",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from hubgov.client.connection import Login, service_url
-from hubgov.client.failures import NotSignedIn
+from hubgov.client.connection import Login, bad_url, service_url
+from hubgov.client.failures import AWAY, NotSignedIn, away
 from hubgov.errors import HubgovError, NotAllowed, Unavailable
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def sign_in(url: str, user: str, password: str, days: int = DAYS) -> Login:
             last = _last_token(http, tokens, scopes, days, address)
             # It ends by itself in two minutes; what the hub says to this changes nothing.
             http.delete(f"{tokens}/{quote(str(first.get('id', '')), safe='')}")
+        except (httpx.InvalidURL, UnicodeError):  # of a name that no host can have
+            raise bad_url(address) from None
         except httpx.TransportError as error:
             raise Unavailable(
                 f"{hub} does not answer: {error or type(error).__name__}",
@@ -84,6 +86,8 @@ def _document(answer: httpx.Response, address: str) -> Mapping[str, Any]:
         document = answer.json()
     except ValueError:
         document = None
+    if answer.status_code in AWAY:
+        raise away(answer.status_code, address)
     if not isinstance(document, Mapping):
         raise Unavailable(
             f"what answers at {address} is not a hub (status {answer.status_code})",

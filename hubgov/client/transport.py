@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from hubgov import wire
-from hubgov.client.connection import Connection
+from hubgov.client.connection import Connection, bad_url
 from hubgov.client.failures import failure_of
 from hubgov.errors import Invalid, Unavailable
 
@@ -53,7 +53,7 @@ class Transport:
         if method != "GET":
             sent["Idempotency-Key"] = uuid.uuid4().hex
         address = f"{self.connection.url}{wire.API}{path}"
-        params = {name: str(value) for name, value in (query or {}).items() if value is not None}
+        params = {name: _text(str(value)) for name, value in (query or {}).items() if value is not None}
         content = _json(body) if body is not None else None
         if content is not None:
             sent["Content-Type"] = "application/json"
@@ -68,6 +68,8 @@ class Transport:
                     timeout=self._timeout + wait_seconds,
                 )
                 return self._read(answer)
+            except (httpx.InvalidURL, UnicodeError):  # of a name that no host can have
+                raise bad_url(self.connection.url) from None
             except httpx.TimeoutException as error:
                 raise self._unreachable(f"no answer within {self._timeout + wait_seconds:g} s") from error
             except httpx.TransportError as error:
@@ -117,10 +119,16 @@ def part(text: str) -> str:
     """One part of a path, quoted. Invalid for what a path can't carry: it would name another address."""
     if not text or text in (".", "..") or len(text) > 200:
         raise Invalid(f"{text[:40]!r} can't be an id or a name", code="bad_name")
+    return quote(_text(text), safe="")
+
+
+def _text(text: str) -> str:
+    """The same text if it can be sent."""
     try:
-        return quote(text, safe="")
+        text.encode()
     except UnicodeEncodeError:
         raise Invalid("an id or a name must be valid Unicode", code="bad_name") from None
+    return text
 
 
 def _json(body: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,6 @@ from hubgov.errors import NotAllowed, NotFound
 ADMIN = "custom:hubgov:admin"
 APPROVE = "custom:hubgov:approve"
 SPAWN = "custom:hubgov:spawn"
-METRICS = "custom:hubgov:metrics"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
-from hubgov.core.model import Change, Health, SeenDevice, SeenNode
+from hubgov.core.devices import Health, SeenDevice, SeenNode
+from hubgov.core.model import Change
 from hubgov.errors import NotFound
 from hubgov.telemetry.probe import Reading
 

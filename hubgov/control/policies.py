@@ -8,10 +8,11 @@ from typing import TypeVar
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_admin
 from hubgov.control.unit import Unit
+from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.inventory import inventory
 from hubgov.core.metering import tariffs_ended
 from hubgov.core.model import Change, PolicyText
-from hubgov.core.policy import Policy, for_clock_rate
+from hubgov.core.policy import Policy
 from hubgov.core.state import State
 from hubgov.errors import Conflict, Invalid, PolicyMoved
 from hubgov.policy import Edit, Loaded, Usage, diff, in_use
@@ -21,14 +22,14 @@ K = TypeVar("K")
 
 
 def checked(text: str, name: str, version: int = 0) -> Loaded:
-    """The policy of a text, or Invalid that carries every problem as `FILE:LINE: CODE: message`."""
+    """The policy of a text, or Invalid whose details carry every `Problem`."""
     loaded = load(text, name=name, version=version)
     if loaded.policy is None:
-        problems = [str(problem) for problem in loaded.errors]
+        problems = loaded.errors
         raise Invalid(
-            f"the policy has {len(problems)} error{'s' if len(problems) != 1 else ''}; nothing was applied",
+            f"errors in the policy: {len(problems)}; nothing was applied",
             code="policy_invalid",
-            hint=problems[0],
+            hint=str(problems[0]),
             details={"problems": problems},
         )
     return loaded
@@ -49,6 +50,9 @@ def apply(unit: Unit, text: str, based_on: int, actor: Actor, name: str = "polic
     assert loaded.policy is not None
     taken = [str(item) for item in in_use(current, loaded.policy, usage(unit.state))]
     taken += _held_elsewhere(unit.state, loaded.policy)
+    taken += _kinds_waited_for(unit.state, loaded.policy)
+    if loaded.policy.currency != current.currency and unit.state.last_seq:
+        taken.append(f"currency {current.currency} is what the books are kept in since the first request")
     if taken:
         raise Conflict(
             "the new policy takes away what work still needs: " + "; ".join(taken),
@@ -96,6 +100,15 @@ def _held_elsewhere(state: State, policy: Policy) -> list[str]:
                 place = f"pool {device.pool or '-'} as {device.flavor or '-'}"
                 found.append(f"device {share.node}/{share.index} is held by {allocation.workload}; not to {place}")
     return found
+
+
+def _kinds_waited_for(state: State, policy: Policy) -> list[str]:
+    """Work in line whose queue would no longer take its kind."""
+    return [
+        f"queue {workload.queue} takes {workload.kind.value} work, for which {workload.id} waits"
+        for workload in state.pending()
+        if workload.queue in policy.queues and workload.kind not in policy.queues[workload.queue].kinds
+    ]
 
 
 def usage(state: State) -> Usage:

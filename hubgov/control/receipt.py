@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubgov import texts
+from hubgov.control.save_texts import reason
 from hubgov.core.amounts import rounded
 from hubgov.core.metering import Account, UsageSegment, cost_of
 from hubgov.core.model import Allocation, KernelSeen, SavedDocument, SaveRecord
@@ -30,7 +31,7 @@ class Facts:
     def lost(self, lang: str) -> tuple[str, ...]:
         """What is gone, a line each."""
         lines = [
-            texts.word(texts.LOST, "document", lang, path=d.path, error=d.error or d.outcome)
+            texts.word(texts.LOST, "document", lang, path=d.path, error=reason(d.error or d.outcome, lang))
             for d in self.documents
             if d.outcome != "saved"
         ]

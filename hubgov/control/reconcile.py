@@ -204,10 +204,15 @@ class Reconciler:
         finally:
             del self._flying[key]
 
-    async def settled(self) -> None:
-        """Wait for every effect under way; for an orderly end."""
-        waiting: list[Awaitable[None]] = list(self._flying.values())
-        await asyncio.gather(*waiting, return_exceptions=True)
+    async def settled(self, within: float | None = None) -> None:
+        """Wait until every effect under way is done, `within` so many seconds; what takes longer is cut off, and
+        the next process finds the same difference."""
+        waiting = list(self._flying.values())
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=within)
+            for effect in late:
+                effect.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
 
 def _give_up(unit: Unit, allocation_id: AllocationId) -> None:

@@ -139,7 +139,7 @@ def unattended(unit: Unit, allocation_id: str) -> bool:
 
 def engine_away(unit: Unit, kinds: frozenset[Kind]) -> None:
     """The engine of these kinds doesn't answer: what it was granted and hasn't begun waits again at its place."""
-    unit.state.away |= kinds
+    unit.state.engine_away(kinds)
     for allocation in sorted(unit.state.allocations.values(), key=lambda a: a.id):
         if allocation.state is AllocationState.RESERVED and unit.state.workload_of(allocation).kind in kinds:
             unit.write(moved(unit.state, allocation, Event.UNKNOWN_TO_ENGINE, unit.now, reason="engine_away"))
@@ -147,8 +147,7 @@ def engine_away(unit: Unit, kinds: frozenset[Kind]) -> None:
 
 def engine_back(unit: Unit, kinds: frozenset[Kind]) -> None:
     """It answers again: its work may be admitted, and start deadlines count from now."""
-    unit.state.away -= kinds
-    unit.state.back_at |= dict.fromkeys(kinds, unit.now)
+    unit.state.engine_back(kinds, unit.now)
 
 
 def claim(unit: Unit, workload_id: str, actor: Actor) -> None:

@@ -9,7 +9,8 @@ from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
 from hubgov.core import explain, screening
-from hubgov.core.model import Decision, Outcome, Request, SaveRecord, Workload, WorkloadId
+from hubgov.core.decision import Decision, Outcome
+from hubgov.core.model import Request, SaveRecord, Workload, WorkloadId
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.state import State
 from hubgov.core.states import WorkloadState

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from hubgov.core.model import Allocation, Blocker, Workload
+from hubgov.core.decision import Blocker
+from hubgov.core.model import Allocation, Workload
 from hubgov.core.policy import Caps
-from hubgov.core.release import enough_by, holders
+from hubgov.core.release import ends, enough_by, holders
 from hubgov.core.state import State
 
 
@@ -66,14 +67,12 @@ def blocking(state: State, workload: Workload, milli: int) -> tuple[Blocker, ...
         asked = [(m, limit, need) for m, limit, need in _asked(scope.caps, workload, milli) if limit is not None]
         if not asked:
             continue
-        mine = [
-            a for a in state.allocations.values() if a.state.live and _same(scope, state.workload_of(a), workload)
-        ]
+        mine = _held_under(state, scope, workload)
         for metric, limit, need in asked:
             have = limit - sum(_uses(metric, a) for a in mine)
             if need > have:
                 blocker = _blocker(scope, metric, need, have, limit)
-                frees_at = enough_by(state, mine, need - have, partial(_uses, metric))
+                frees_at = enough_by(ends(state, mine, partial(_uses, metric)), need - have)
                 found.append(replace(blocker, held_by=holders(state, mine), frees_at=frees_at))
     return tuple(found)
 
@@ -90,13 +89,28 @@ def _uses(metric: str, allocation: Allocation) -> int:
     return allocation.cpus if metric == "cpus" else allocation.milli_gpus
 
 
+def _held_under(state: State, scope: Scope, workload: Workload) -> Sequence[Allocation]:
+    """The allocations that count under the scope's cap for `workload`; sorted out once per picture."""
+    known, group = state.memo(), ("held under", scope.of, scope.queue)
+    if group not in known:
+        held: dict[str, list[Allocation]] = {}
+        for allocation in state.allocations.values():
+            other = state.workload_of(allocation)
+            if scope.queue in (None, other.queue):
+                held.setdefault(_of(scope, other), []).append(allocation)
+        known[group] = held
+    found: Sequence[Allocation] = known[group].get(_of(scope, workload), ())
+    return found
+
+
 def _same(scope: Scope, other: Workload, workload: Workload) -> bool:
     """Whether `other` counts under the scope's cap for `workload`."""
-    if scope.queue is not None and other.queue != scope.queue:
-        return False
-    if scope.of == "user":
-        return other.owner == workload.owner
-    return scope.of == "total" or other.project == workload.project
+    return scope.queue in (None, other.queue) and _of(scope, other) == _of(scope, workload)
+
+
+def _of(scope: Scope, workload: Workload) -> str:
+    """Whose the cap is: the user's, the project's, or everybody's."""
+    return {"user": workload.owner, "project": workload.project}.get(scope.of, "")
 
 
 def _blocker(scope: Scope, unit: str, need: int, have: int, limit: int) -> Blocker:

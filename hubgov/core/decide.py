@@ -109,7 +109,7 @@ def quota_room(state: State, workload: Workload, offer: Offer, now: Instant) -> 
     """Milli-GPUs that the workload's place in the quota tree may still take on this offer; may be negative."""
     assert offer.key is not None
     tree = state.tree(offer.key, now)
-    return quota.available(tree, quota.usage(tree, state.charges(offer.key)), state.place_of(workload))
+    return quota.available(tree, state.usage(offer.key, now), state.place_of(workload))
 
 
 def _score(state: State, candidate: Candidate) -> tuple[bool, int, int]:

@@ -9,14 +9,14 @@ from hubgov.clock import Instant
 from hubgov.core import caps, quota
 from hubgov.core.amounts import cost_micro, rounded
 from hubgov.core.decide import choose, eligible, quota_room
+from hubgov.core.decision import Blocker, Decision, HeldBy, Outcome
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.forecast import latest_starts
-from hubgov.core.inventory import capacity
 from hubgov.core.lease import granted_lease
-from hubgov.core.model import Allocation, Blocker, Change, Decision, Outcome, Workload
+from hubgov.core.model import Allocation, Change, ChargeKey, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
-from hubgov.core.ranking import Ranking, Standing
-from hubgov.core.release import enough_by, holders
+from hubgov.core.ranking import lines, shown
+from hubgov.core.release import Ends, ends, enough_by, holders
 from hubgov.core.screening import must_be_entitled, never, never_on, refusal
 from hubgov.core.state import State, nodes_of
 from hubgov.core.states import WorkloadState
@@ -49,28 +49,36 @@ def explain(state: State, workload: Workload, now: Instant) -> Decision:
     allocation = state.allocation_of(workload)
     if allocation is not None:
         return _granted(state, workload, allocation, now)
+    basis, start = latest_start(state, workload, now)
+    position, standing = lines(state, now).get(workload.id, (None, None))
+    return replace(
+        waiting(state, workload, now),
+        latest_start=start,
+        latest_start_basis=basis,
+        position=position,
+        rank=shown(state, standing),
+        cost_micro=estimated_cost(state, workload, workload.request.smallest, None),
+    )
+
+
+def waiting(state: State, workload: Workload, now: Instant) -> Decision:
+    """Why something waits and no more, for lists: to rank everybody and look ahead for each row would cost their
+    product."""
     found = blockers(state, workload, now)
     code = min((b.code for b in found), key=WHY.index, default="starting")
-    basis, start = latest_start(state, workload, now)
-    position, standing = _place_in_line(state, workload, now)
     return Decision(
         outcome=Outcome.WAITING,
         code=code,
         rule=next((b.scope for b in found if b.code == code), ""),
         blockers=found,
-        facts=waiting_facts(state, workload),
+        facts=_waiting_facts(state, workload),
         next_steps=_next_steps(code),
-        latest_start=start,
-        latest_start_basis=basis,
-        position=position,
-        rank=_rank_shown(state, standing),
-        cost_micro=estimated_cost(state, workload, workload.request.smallest, None),
         evaluated_at=now,
         policy_version=state.policy.version,
     )
 
 
-def waiting_facts(state: State, workload: Workload) -> dict[str, int | str]:
+def _waiting_facts(state: State, workload: Workload) -> dict[str, int | str]:
     """What the sentence on waiting work tells besides its blockers: the queue, and why it is held if it is."""
     facts: dict[str, int | str] = {"queue": workload.queue, "team": workload.team, "owner": workload.owner}
     if hold := state.holds.get(workload.queue):
@@ -165,14 +173,14 @@ def _node_blockers(state: State, workload: Workload, offer: Offer, fit: Fit) -> 
                 yield Blocker(
                     code="waiting_devices", need=need, have=size - used, limit=size, unit=unit,
                     scope=f"node {name}", node=name, pool=offer.pool, flavor=offer.flavor,
-                    held_by=holders(state, here), frees_at=enough_by(state, here, used + need - size, amount),
+                    held_by=holders(state, here), frees_at=enough_by(ends(state, here, amount), used + need - size),
                 )  # fmt: skip
 
 
 def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, now: Instant) -> list[Blocker]:
     assert offer.key is not None
     tree = state.tree(offer.key, now)
-    used = quota.usage(tree, state.charges(offer.key))
+    used = state.usage(offer.key, now)
     have = quota_room(state, workload, offer, now)
     place = quota.tightest(tree, used, state.place_of(workload))
     limit = tree.subtree[place] + (tree.shares[place].borrow or 0)
@@ -190,8 +198,7 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
                 scope=f"{place.level} {place.name}".strip(), pool=offer.pool, flavor=offer.flavor, frees_at=opens,
             )
         ]  # fmt: skip
-    charged = [a for a in state.allocations.values() if a.charged and a.charge_key == offer.key]
-    under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
+    held_by, freed = _held_under(state, offer.key, place, tree)
     return [
         Blocker(
             code="waiting_quota",
@@ -201,20 +208,33 @@ def _quota_blockers(state: State, workload: Workload, offer: Offer, need: int, n
             scope=f"{place.level} {place.name}".strip(),
             pool=offer.pool,
             flavor=offer.flavor,
-            held_by=holders(state, under),
-            frees_at=enough_by(state, under, need - have, lambda a: a.milli_gpus),
+            held_by=held_by,
+            frees_at=enough_by(freed, need - have),
         )
     ]
+
+
+def _held_under(
+    state: State, key: ChargeKey, place: quota.Place, tree: quota.QuotaTree
+) -> tuple[tuple[HeldBy, ...], Ends]:
+    """Who is charged at a place of the quota tree or below it, and when that ends: the same for all who wait."""
+    known = state.memo()
+    if ("under", key, place) not in known:
+        charged = [a for a in state.allocations.values() if a.charged and a.charge_key == key]
+        under = [a for a in charged if place in tree.path(state.place_of(state.workload_of(a)))]
+        known["under", key, place] = holders(state, under), ends(state, under, lambda a: a.milli_gpus)
+    found: tuple[tuple[HeldBy, ...], Ends] = known["under", key, place]
+    return found
 
 
 def _closed_now(state: State, workload: Workload, offer: Offer, need: int, now: Instant) -> bool:
     """Whether the quota of this hour is too small even with nothing running: only another window helps."""
     assert offer.key is not None
-    place, total = state.place_of(workload), capacity(state.nodes, *offer.key)
-    if quota.idle_available(state.policy, offer.key, total, place, now) < need:
+    tree = state.tree(offer.key, now)
+    if quota.available(tree, quota.usage(tree, {}), state.place_of(workload)) < need:
         return True
     judged = judged_at(state, offer.key, workload)
-    return must_be_entitled(state, workload) and state.tree(offer.key, now).shares[judged].guaranteed < need
+    return must_be_entitled(state, workload) and tree.shares[judged].guaranteed < need
 
 
 def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocker:
@@ -222,27 +242,36 @@ def _device_blocker(state: State, offer: Offer, need: int, room: Room) -> Blocke
     if need == 0:
         scope = f"pool {offer.pool}"
         return Blocker(code="waiting_devices", need=1, have=0, unit="nodes", scope=scope, pool=offer.pool)
-    keys = {
-        device.key
-        for node in state.nodes.values()
-        for device in node.devices
-        if offer.flavor is not None and (device.pool, device.flavor) == (offer.pool, offer.flavor)
-    }
-    holding = {a for key in keys for a in state.on_device.get(key, ())}
-    held = [state.allocations[a] for a in holding]
+    count, held_by, freed = _held_cards(state, offer)
     too_few = room.total < need
     return Blocker(
         code="waiting_devices" if too_few else "waiting_topology",
         need=need,
         have=room.most,
-        limit=1000 * len(keys),
+        limit=1000 * count,
         scope=f"pool {offer.pool}",
         node=room.node,
         pool=offer.pool,
         flavor=offer.flavor,
-        held_by=holders(state, held),
-        frees_at=enough_by(state, held, need - room.total, lambda a: a.milli_gpus) if too_few else None,
+        held_by=held_by,
+        frees_at=enough_by(freed, need - room.total) if too_few else None,
     )
+
+
+def _held_cards(state: State, offer: Offer) -> tuple[int, tuple[HeldBy, ...], Ends]:
+    """(how many cards an offer has, who holds any of them, when that ends): the same for all who wait for them."""
+    known = state.memo()
+    if ("cards", offer.key) not in known:
+        keys = {
+            device.key
+            for node in state.nodes.values()
+            for device in node.devices
+            if offer.flavor is not None and (device.pool, device.flavor) == (offer.pool, offer.flavor)
+        }
+        held = [state.allocations[a] for a in {a for key in keys for a in state.on_device.get(key, ())}]
+        known["cards", offer.key] = len(keys), holders(state, held), ends(state, held, lambda a: a.milli_gpus)
+    found: tuple[int, tuple[HeldBy, ...], Ends] = known["cards", offer.key]
+    return found
 
 
 def _cpus(allocation: Allocation) -> int:
@@ -257,31 +286,6 @@ def latest_start(state: State, workload: Workload, now: Instant) -> tuple[str, I
     """(basis, time) by which the workload starts: ("bound", t), or ("none", None) where nothing bounds it."""
     start = latest_starts(state, now).get(workload.id)
     return ("bound", max(start, now)) if start is not None else ("none", None)
-
-
-def _place_in_line(state: State, workload: Workload, now: Instant) -> tuple[int | None, Standing | None]:
-    """(1-based place among those who wait in the same queue, its standing)."""
-    waiting = [w for w in state.pending() if w.queue == workload.queue]
-    for place, standing in enumerate(Ranking(state, now).in_order(waiting), start=1):
-        if standing.workload.id == workload.id:
-            return place, standing
-    return None, None
-
-
-def _rank_shown(state: State, standing: Standing | None) -> dict[str, int | str | bool]:
-    """What the place in line comes from, in the order in which it is compared."""
-    if standing is None:
-        return {}
-    workload = standing.workload
-    shares = [share / (1 << 40) for _, share in standing.shares]
-    return {
-        "within_guarantee": standing.within_guarantee,
-        "queue_priority": state.policy.queues[workload.queue].priority,
-        "project_priority": state.policy.projects[workload.project].priority,
-        "shares_milli_gpus": " ".join(str(int(share)) for share in shares),
-        "eligible_since": workload.eligible_since,
-        "submitted": workload.seq,
-    }
 
 
 def _next_steps(code: str) -> tuple[str, ...]:

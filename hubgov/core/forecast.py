@@ -24,12 +24,13 @@ def latest_starts(state: State, now: Instant) -> Mapping[WorkloadId, Instant]:
     and fits takes what is free, for its own lease and grace. So nobody is promised what somebody ahead of him will
     take. Who waits behind an endless lease, a held queue or other work has no bound.
     """
-    if (known := state.forecast(now)) is not None:
-        return known
+    known: _Future | None = state.memo().get(_Future)
+    if known is not None and known.holds_at(now):
+        return known.found
     with state.what_if() as applied:
-        future = _Future(state, applied)
-        future.play(now)
-    state.keep_forecast(now, future.found, future.first)
+        future = _Future(state, applied, now)
+        future.play()
+    state.memo()[_Future] = future
     return future.found
 
 
@@ -39,13 +40,20 @@ class _Future:
 
     state: State
     applied: list[Change]
+    now: Instant
     found: dict[WorkloadId, Instant] = field(default_factory=dict)
     first: Instant | None = None
     """The first moment after now at which anything happens."""
     _moments: list[tuple[Instant, str]] = field(default_factory=list)
     _line: list[Workload] = field(default_factory=list)
 
-    def play(self, now: Instant) -> None:
+    def holds_at(self, instant: Instant) -> bool:
+        """Whether it is as good as a new one at that instant: nothing was to happen in the meantime."""
+        return self.now <= instant and (self.first is None or instant < self.first)
+
+    def play(self) -> None:
+        """Let everything happen that is due, in order, until nobody waits who has a bound."""
+        now = self.now
         waiting = [w for w in self.state.pending() if self._has_a_bound(w)]
         self._line = [standing.workload for standing in Ranking(self.state, now).in_order(waiting)]
         for allocation in list(self.state.allocations.values()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hubgov.core.model import Device, Node, SeenDevice, SeenNode
+from hubgov.core.devices import Device, Node, SeenDevice, SeenNode
 from hubgov.core.policy import NodeRule, Policy
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NewType
 
 from hubgov.clock import Instant
+from hubgov.core.devices import DeviceKey, SeenNode
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.states import CHARGED, AllocationState, WorkloadState
 
@@ -21,84 +22,6 @@ ExtensionId = NewType("ExtensionId", str)
 
 ANY_NODES = 0
 """`Request.nodes` of a workload that may be spread over whatever fits."""
-
-
-# --- devices -----------------------------------------------------------------------------------------
-
-
-class Health(StrEnum):
-    """Whether a device may get new work: only one that is ok does. `sick`: the driver calls it lost or wants a
-    reset; `unknown`: nobody can tell."""
-
-    OK = "ok"
-    SICK = "sick"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """One physical card of a node, as far as placement cares. `island`: cards with the same number are linked."""
-
-    node: str
-    index: int
-    uuid: str
-    flavor: str | None
-    pool: str | None
-    memory_mib: int
-    island: int = 0
-    health: Health = Health.OK
-    simulated: bool = False
-    minor: int | None = None
-
-    @property
-    def key(self) -> DeviceKey:
-        return (self.node, self.uuid)
-
-
-DeviceKey = tuple[str, str]
-"""(node, UUID): a driver may number its cards anew, so that an index names no device."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A machine with its devices. `pools` it serves also count for work without a device."""
-
-    name: str
-    pools: tuple[str, ...]
-    devices: tuple[Device, ...]
-    cpus: int | None = None
-    ram_mib: int | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    accepts: bool = True
-    """False while drained, down or retired: what runs goes on, nothing new comes."""
-    retired: bool = False
-    """It never takes work again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenDevice:
-    """A device as a probe found it, before the policy says what it is for."""
-
-    index: int
-    uuid: str
-    model: str
-    memory_mib: int
-    minor: int | None = None
-    health: Health = Health.OK
-    simulated: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenNode:
-    """A machine as its probe found it; record of the ledger, keyed by name."""
-
-    name: str
-    hostname: str
-    cpus: int
-    ram_mib: int
-    devices: tuple[SeenDevice, ...]
-    drained: bool = False
-    reachable: bool = True
 
 
 # --- workloads ---------------------------------------------------------------------------------------
@@ -425,64 +348,3 @@ class Change:
     @property
     def undone(self) -> Change:
         return replace(self, before=self.after, after=self.before)
-
-
-# --- verdicts ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBy:
-    workload: WorkloadId
-    owner: str
-    team: str
-    until: Instant | None
-    """When it is free at the latest, grace and stop included, if nobody extends."""
-    ends_at: Instant | None = None
-    """The end of its lease, as its owner sees it, while it runs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
-    """One thing in the way. `need`, `have`, `limit` in `unit` (milli_gpus, workloads, cpus, mib, ms, micro)."""
-
-    code: str
-    need: int
-    have: int
-    limit: int | None = None
-    unit: str = "milli_gpus"
-    scope: str = ""
-    """Place in the tree or in the rules: a team, a user, a queue, a cap's name."""
-    node: str | None = None
-    pool: str | None = None
-    flavor: str | None = None
-    held_by: tuple[HeldBy, ...] = ()
-    frees_at: Instant | None = None
-
-
-class Outcome(StrEnum):
-    GRANTED = "granted"
-    WAITING = "waiting"
-    REFUSED = "refused"
-    NEEDS_APPROVAL = "needs_approval"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """Granted, waiting or refused, with every number compared. A value, never an exception.
-
-    `code` is the first of the reasons; `facts` are the numbers that its sentence needs; `next_steps` are codes.
-    """
-
-    outcome: Outcome
-    code: str
-    rule: str = ""
-    blockers: tuple[Blocker, ...] = ()
-    facts: Mapping[str, int | str] = field(default_factory=dict)
-    next_steps: tuple[str, ...] = ()
-    latest_start: Instant | None = None
-    latest_start_basis: str = "none"
-    position: int | None = None
-    rank: Mapping[str, int | str | bool] = field(default_factory=dict)
-    cost_micro: int | None = None
-    evaluated_at: Instant = Instant(0)
-    policy_version: int = 0

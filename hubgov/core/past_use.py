@@ -19,7 +19,7 @@ from hubgov.core.quota import Place
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A span in which an allocation's share and class were constant; `end` None while it is open."""
+    """How long an allocation held its share: from its reservation on, `end` None while it is charged."""
 
     allocation: AllocationId
     place: Place

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hubgov.core.model import ANY_NODES, ChargeKey, Device, DeviceShare, Health, Node, Workload
+from hubgov.core.devices import Device, Health, Node
+from hubgov.core.model import ANY_NODES, ChargeKey, DeviceShare, Workload
 from hubgov.core.policy import Flavor, Placement, Policy, Pool
 from hubgov.core.state import State
 

@@ -7,7 +7,7 @@ currency, factors in millionths. `None` is unlimited where a limit is meant, `0`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -385,33 +385,3 @@ class Policy:
     def leads_of(self, team: str) -> frozenset[str]:
         """Who leads this team: its own leads and those of every team above it."""
         return frozenset(lead for name in self.ancestors(team) for lead in self.teams[name].leads)
-
-
-LEAST_GRACE_MS = 30_000
-LEAST_START_MS = 120_000
-
-
-def for_clock_rate(policy: Policy, rate: int) -> Policy:
-    """The policy for a clock that runs `rate` times as fast: what machines and people need stays in real time.
-
-    A lease of an hour may pass in a minute of a demonstration; a server still needs seconds to stop, a browser
-    to save, somebody to open what was started for him.
-    """
-    if rate == 1:
-        return policy
-    reclaim = replace(
-        policy.reclaim,
-        term_ms=policy.reclaim.term_ms * rate,
-        stop_timeout_ms=policy.reclaim.stop_timeout_ms * rate,
-        lost_after_ms=policy.reclaim.lost_after_ms * rate,
-    )
-    queues = {
-        name: replace(
-            queue,
-            grace_ms=max(queue.grace_ms, LEAST_GRACE_MS * rate),
-            start_deadline_ms=max(queue.start_deadline_ms, LEAST_START_MS * rate),
-            claim_ms=max(queue.claim_ms, LEAST_START_MS * rate),
-        )
-        for name, queue in policy.queues.items()
-    }
-    return replace(policy, reclaim=reclaim, queues=MappingProxyType(queues))

@@ -95,6 +95,11 @@ def effective_rows(policy: Policy, key: ChargeKey, now: Instant) -> dict[Place, 
     return shares
 
 
+def windowed(policy: Policy) -> frozenset[ChargeKey]:
+    """The (pool, flavor)s whose quota depends on the hour."""
+    return frozenset((row.pool, row.flavor) for row in policy.quotas if row.window is not None)
+
+
 def build_tree(policy: Policy, key: ChargeKey, capacity: int, now: Instant) -> QuotaTree:
     """The quota tree of `key` at `now`. `capacity` is the milli-GPUs of all its devices, healthy or not.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from hubgov.clock import Instant
 from hubgov.core.amounts import FINE_BITS
 from hubgov.core.entitlement import walk, would_be_entitled
-from hubgov.core.model import Workload
+from hubgov.core.model import Workload, WorkloadId
 from hubgov.core.placement import offers
 from hubgov.core.policy import Order
 from hubgov.core.quota import ROOT, Place, project_place, team_place
@@ -117,6 +117,37 @@ class Ranking:
         weight = policy.teams[place.name].weight if place.level == "team" else policy.projects[place.name].weight
         held = self._over.get(place, 0) * ONE + self._past.get(place, 0)
         return (0, Fraction(held, weight)) if weight > 0 else (1, Fraction(held))
+
+
+def lines(state: State, now: Instant) -> Mapping[WorkloadId, tuple[int, Standing]]:
+    """Everybody who waits: (1-based place among those who wait in the same queue, its standing)."""
+    known = state.memo(now)
+    if "lines" not in known:
+        places: dict[WorkloadId, tuple[int, Standing]] = {}
+        count: dict[str, int] = {}
+        for standing in Ranking(state, now).in_order(state.pending()):
+            queue = standing.workload.queue
+            count[queue] = count.get(queue, 0) + 1
+            places[standing.workload.id] = (count[queue], standing)
+        known["lines"] = places
+    found: Mapping[WorkloadId, tuple[int, Standing]] = known["lines"]
+    return found
+
+
+def shown(state: State, standing: Standing | None) -> dict[str, int | str | bool]:
+    """What the place in line comes from, in the order in which it is compared."""
+    if standing is None:
+        return {}
+    workload = standing.workload
+    shares = [share / (1 << 40) for _, share in standing.shares]
+    return {
+        "within_guarantee": standing.within_guarantee,
+        "queue_priority": state.policy.queues[workload.queue].priority,
+        "project_priority": state.policy.projects[workload.project].priority,
+        "shares_milli_gpus": " ".join(str(int(share)) for share in shares),
+        "eligible_since": workload.eligible_since,
+        "submitted": workload.seq,
+    }
 
 
 def _held_over_guarantee(state: State, now: Instant) -> dict[Place, int]:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hubgov.clock import Instant
+from hubgov.core.decision import HeldBy
 from hubgov.core.due import start_overdue_at
 from hubgov.core.lease import grace_until
-from hubgov.core.model import Allocation, Change, HeldBy
+from hubgov.core.model import Allocation, Change
 from hubgov.core.policy import Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState
@@ -63,12 +64,18 @@ def holders(state: State, allocations: Iterable[Allocation]) -> tuple[HeldBy, ..
     return tuple(sorted(found, key=lambda h: (h.until if h.until is not None else 1 << 62, h.workload)))
 
 
-def enough_by(
-    state: State, allocations: Iterable[Allocation], short: int, amount: Callable[[Allocation], int]
-) -> Instant | None:
-    """When the leases that end have given back `short` of what `amount` measures; None where they never do."""
-    ends = [(end, a.id, amount(a)) for a in allocations if (end := free_by(state, a)) is not None]
-    for end, _, given in sorted(ends):
+Ends = tuple[tuple[Instant, int], ...]
+"""What leases that end give back: (when, how much), the soonest first. Endless ones give nothing."""
+
+
+def ends(state: State, allocations: Iterable[Allocation], amount: Callable[[Allocation], int]) -> Ends:
+    """When each is free at the latest, and what it then gives back of what `amount` measures."""
+    return tuple(sorted((end, amount(a)) for a in allocations if (end := free_by(state, a)) is not None))
+
+
+def enough_by(freed: Ends, short: int) -> Instant | None:
+    """When the leases that end have given back what is short; None where they never do."""
+    for end, given in freed:
         short -= given
         if short <= 0:
             return end

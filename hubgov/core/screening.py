@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from hubgov.clock import Instant
 from hubgov.core import caps, quota
+from hubgov.core.decision import Blocker, Decision, Outcome
 from hubgov.core.inventory import capacity
-from hubgov.core.model import Blocker, ChargeKey, Decision, Outcome, Workload
+from hubgov.core.model import ChargeKey, Workload
 from hubgov.core.placement import Offer, largest_ever, node_suits, offers, passes_guard
 from hubgov.core.policy import Policy, PriorityClass, Queue
 from hubgov.core.state import State
@@ -252,7 +253,10 @@ def quota_ever(state: State, workload: Workload, offer: Offer, now: Instant) -> 
     key = offer.key
     assert key is not None
     policy, place = state.policy, state.place_of(workload)
-    most = quota.most_ever(policy, key, capacity(state.nodes, *key), place, now)
+    known = state.memo(now)
+    if ("most ever", key, place) not in known:
+        known["most ever", key, place] = quota.most_ever(policy, key, capacity(state.nodes, *key), place, now)
+    most: int = known["most ever", key, place]
     if must_be_entitled(state, workload):
         most = min(most, max(_guarantees(policy, key, workload), default=0))
     return most

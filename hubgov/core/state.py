@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hubgov.clock import Instant
 from hubgov.core import quota
 from hubgov.core.amounts import HALF_LIVES
+from hubgov.core.devices import DeviceKey, Node, SeenNode
 from hubgov.core.inventory import capacity, inventory
 from hubgov.core.model import (
     Allocation,
     AllocationId,
     Change,
     ChargeKey,
-    DeviceKey,
     ExtensionId,
     ExtensionRequest,
-    Node,
     Notice,
     PolicyText,
     QueueHold,
     Record,
     SaveRecord,
-    SeenNode,
     Workload,
     WorkloadId,
 )
@@ -62,16 +60,16 @@ class State:
         """Kinds whose engine doesn't answer: nothing of them is admitted. Seen anew after a restart, not kept."""
         self.back_at: dict[Kind, Instant] = {}
         """When an engine that had been away answered again: start deadlines count from there."""
-        self._revision = 0
-        self._trials = 0
-        self._forecast: tuple[int, Instant, Instant | None, Mapping[WorkloadId, Instant]] | None = None
-        self._trees: dict[tuple[ChargeKey, Instant], QuotaTree] = {}
+        self._trees: dict[tuple[ChargeKey, Instant | None], QuotaTree] = {}
+        self._windowed: frozenset[ChargeKey] = quota.windowed(policy)
+        self._memo: dict[Any, Any] = {}
+        self._memo_at: tuple[Instant | None, dict[Any, Any]] = (None, {})
 
     # --- changing ------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
         """Put the record after the change in the place of the one before. `change.undone` takes it back."""
-        self._revision += 1
+        self._forget()
         if isinstance(change.before, Allocation):
             self._unbind(change.before)
         self._put(change)
@@ -82,26 +80,25 @@ class State:
     def what_if(self) -> Iterator[list[Change]]:
         """A trial: append to the list what was applied inside; all of it is undone at the end."""
         applied: list[Change] = []
-        revision, self._trials = self._revision, self._trials + 1
+        known = self._memo, self._memo_at
         try:
             yield applied
         finally:
             for change in reversed(applied):
                 self.apply(change.undone)
-            self._revision, self._trials = revision, self._trials - 1
+            self._memo, self._memo_at = known  # the picture is what it was
 
-    def forecast(self, now: Instant) -> Mapping[WorkloadId, Instant] | None:
-        """The latest starts as kept for this very picture, unless something was to happen in the meantime."""
-        if self._trials or self._forecast is None:
-            return None
-        revision, since, until, starts = self._forecast
-        fresh = revision == self._revision and since <= now and (until is None or now < until)
-        return starts if fresh else None
+    def memo(self, now: Instant | None = None) -> dict[Any, Any]:
+        """What was computed from the picture as it is, by whatever names it; gone with the next change. With `now`
+        what holds at that instant only, of which the last one asked for is kept."""
+        if now is None:
+            return self._memo
+        if self._memo_at[0] != now:
+            self._memo_at = (now, {})
+        return self._memo_at[1]
 
-    def keep_forecast(self, now: Instant, starts: Mapping[WorkloadId, Instant], until: Instant | None) -> None:
-        """Keep what was found at `now`; it holds until the picture changes or `until` has come. Not in a trial."""
-        if not self._trials:
-            self._forecast = (self._revision, now, until, starts)
+    def _forget(self) -> None:
+        self._memo, self._memo_at = {}, (None, {})
 
     def _put(self, change: Change) -> None:
         record = change.after if change.after is not None else change.before
@@ -145,6 +142,7 @@ class State:
 
     def _rebuild_nodes(self) -> None:
         self.nodes = inventory(self.policy, self.seen.values())
+        self._windowed = quota.windowed(self.policy)
         self._trees.clear()
 
     def _bind(self, allocation: Allocation) -> None:
@@ -179,7 +177,19 @@ class State:
         self.notices = {k: n for k, n in self.notices.items() if n.allocation in self.allocations}
         self.extensions = {k: e for k, e in self.extensions.items() if e.workload in self.workloads}
         self.saves = {k: s for k, s in self.saves.items() if s.workload in self.workloads}
+        self._forget()
         self.past.forget_until(Instant(now - HALF_LIVES * self.policy.fairness.half_life_ms))
+
+    def engine_away(self, kinds: frozenset[Kind]) -> None:
+        """Nothing of these kinds is admitted until their engine is back."""
+        self.away |= kinds
+        self._forget()
+
+    def engine_back(self, kinds: frozenset[Kind], now: Instant) -> None:
+        """Their engine answers again."""
+        self.away -= kinds
+        self.back_at |= dict.fromkeys(kinds, now)
+        self._forget()
 
     # --- reading -------------------------------------------------------------------------------------
 
@@ -205,22 +215,35 @@ class State:
             found |= {(d.pool, d.flavor) for d in node.devices if d.pool and d.flavor}
         return sorted(found)
 
-    def charges(self, key: ChargeKey) -> dict[Place, int]:
-        """Milli-GPUs charged on a (pool, flavor), by the place that carries the charge."""
-        total: dict[Place, int] = {}
-        for allocation in self.allocations.values():
-            if allocation.charged and allocation.charge_key == key:
-                place = self.place_of(self.workload_of(allocation))
-                total[place] = total.get(place, 0) + allocation.milli_gpus
-        return total
+    def charges(self, key: ChargeKey) -> Mapping[Place, int]:
+        """Milli-GPUs charged on a (pool, flavor), by the place that carries the charge. To be read only."""
+        if "charges" not in self._memo:
+            totals: dict[ChargeKey, dict[Place, int]] = {}
+            for allocation in self.allocations.values():
+                if allocation.charged and allocation.charge_key is not None:
+                    total = totals.setdefault(allocation.charge_key, {})
+                    place = self.place_of(self.workload_of(allocation))
+                    total[place] = total.get(place, 0) + allocation.milli_gpus
+            self._memo["charges"] = totals
+        found: dict[Place, int] = self._memo["charges"].get(key, {})
+        return found
+
+    def usage(self, key: ChargeKey, now: Instant) -> Mapping[Place, int]:
+        """The use of each place of the quota tree of a (pool, flavor)."""
+        known = self.memo(now)
+        if ("usage", key) not in known:
+            known["usage", key] = quota.usage(self.tree(key, now), self.charges(key))
+        found: Mapping[Place, int] = known["usage", key]
+        return found
 
     def tree(self, key: ChargeKey, now: Instant) -> QuotaTree:
         """The quota tree of a (pool, flavor) at `now`."""
-        if (key, now) not in self._trees:
+        at = now if key in self._windowed else None
+        if (key, at) not in self._trees:
             if len(self._trees) > 256:
                 self._trees.clear()
-            self._trees[key, now] = quota.build_tree(self.policy, key, capacity(self.nodes, *key), now)
-        return self._trees[key, now]
+            self._trees[key, at] = quota.build_tree(self.policy, key, capacity(self.nodes, *key), now)
+        return self._trees[key, at]
 
     def free(self, key: DeviceKey) -> int:
         """Milli-GPUs of a device that no live allocation holds, fenced ones included in what is held."""
@@ -238,12 +261,16 @@ class State:
 
     def used_on_node(self, node: str) -> tuple[int, int]:
         """(cpus, MiB of RAM) that live allocations were given on a node; a gang has its CPUs on each of its own."""
-        cpus = ram = 0
-        for allocation in self.allocations.values():
-            if node in nodes_of(allocation) and allocation.state is not AllocationState.LOST:
-                cpus += allocation.cpus
-                ram += allocation.ram_mib
-        return cpus, ram
+        if "used" not in self._memo:
+            used: dict[str, tuple[int, int]] = {}
+            for allocation in self.allocations.values():
+                if (allocation.cpus or allocation.ram_mib) and allocation.state is not AllocationState.LOST:
+                    for name in nodes_of(allocation):
+                        cpus, ram = used.get(name, (0, 0))
+                        used[name] = (cpus + allocation.cpus, ram + allocation.ram_mib)
+            self._memo["used"] = used
+        found: tuple[int, int] = self._memo["used"].get(node, (0, 0))
+        return found
 
 
 def nodes_of(allocation: Allocation) -> frozenset[str]:

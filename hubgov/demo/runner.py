@@ -20,7 +20,8 @@ from hubgov.demo import proxy
 from hubgov.demo.authenticator import STATE_VARIABLE
 from hubgov.demo.settings import Settings, refuse_taken
 from hubgov.errors import Unavailable
-from hubgov.wire import ProcessRef, from_json, to_json
+from hubgov.wire import ProcessRef
+from hubgov.wire_json import from_json, to_json
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0

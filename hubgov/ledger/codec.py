@@ -7,16 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from hubgov.core.model import (
-    Allocation,
-    ExtensionRequest,
-    Notice,
-    QueueHold,
-    Record,
-    SaveRecord,
-    SeenNode,
-    Workload,
-)
+from hubgov.core.devices import SeenNode
+from hubgov.core.model import Allocation, ExtensionRequest, Notice, QueueHold, Record, SaveRecord, Workload
 
 R = TypeVar("R")
 

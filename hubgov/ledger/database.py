@@ -15,9 +15,16 @@ from sqlalchemy.engine import make_url
 from hubgov.errors import Invalid, Unavailable
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre"}
-    | {"ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
+    {"9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "drvfs", "gfs", "gfs2", "glusterfs"}
+    | {"gpfs", "juicefs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb2"}
+    | {"smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs", "wekafs"}
 )
+"""Shared between machines, also a virtual machine's view of its host's disks, and shared disks."""
+LOCAL_FUSE = frozenset(
+    {"fuse.bcachefs", "fuse.btrfs", "fuse.cryfs", "fuse.encfs", "fuse.exfat", "fuse.ext2", "fuse.ext3", "fuse.ext4"}
+    | {"fuse.fuse-overlayfs", "fuse.gocryptfs", "fuse.mergerfs", "fuse.ntfs-3g", "fuse.securefs", "fuse.zfs"}
+)
+"""File systems in user space that lie on this machine's own disks; any other may be anywhere."""
 
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
@@ -59,11 +66,17 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 def _refuse_network_file_system(path: Path) -> None:
     """WAL needs shared memory between processes, which network file systems don't give: refuse them."""
     kind = file_system_of(path.parent)
-    if kind in NETWORK_FILE_SYSTEMS:
+    if on_a_network(kind):
         raise Invalid(
-            f"{path.parent} is on a network file system ({kind}); SQLite would lose data there",
+            f"{path.parent} is on a network file system, or one that may be ({kind}); SQLite would lose data there",
             hint="put the state folder on a local disk, or use PostgreSQL",
         )
+
+
+def on_a_network(kind: str) -> bool:
+    """Whether a file system of that type may be shared with another machine."""
+    in_user_space = kind == "fuse" or kind.startswith("fuse.")
+    return kind in NETWORK_FILE_SYSTEMS or (in_user_space and kind not in LOCAL_FUSE)
 
 
 def file_system_of(folder: Path) -> str:
@@ -86,6 +99,18 @@ def mounted_there(mounts: list[str], real: str) -> str:
         if inside and len(point) >= len(best):
             best, kind = point, type_
     return kind
+
+
+def file_identity(url: str) -> tuple[int, int] | None:
+    """(device, inode) of a SQLite ledger's file; None when it isn't there, and on PostgreSQL."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        return None
+    try:
+        found = os.stat(parsed.database)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def upgrade(engine: sa.Engine, revision: str = "head") -> None:

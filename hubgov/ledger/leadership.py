@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -73,7 +74,14 @@ def take_lead(connection: sa.Connection, holder: str) -> int:
     now = database_now(connection)
     if row is None:
         last = connection.execute(sa.select(sa.func.max(schema.journal.c.seq))).scalar() or 0
-        first = {"name": NAME, "epoch": 1, "holder": holder, "until": now + LEAD_MS, "last_seq": last}
+        first: dict[str, int | str] = {
+            "name": NAME,
+            "epoch": 1,
+            "holder": holder,
+            "until": now + LEAD_MS,
+            "last_seq": last,
+        }
+        first["ledger_id"] = secrets.token_hex(4)
         connection.execute(table.insert(), first)
         return 1
     if connection.dialect.name == "postgresql" and row.until > now and row.holder != holder:
@@ -98,6 +106,12 @@ def resign(connection: sa.Connection, epoch: int) -> None:
 def fence(connection: sa.Connection, epoch: int, expected_seq: int, new_seq: int) -> None:
     """Move the sequence on, or StaleLeader where epoch or sequence are not what this leader knows."""
     _fenced(connection, epoch, {"last_seq": new_seq}, schema.leader.c.last_seq == expected_seq)
+
+
+def ledger_id(connection: sa.Connection) -> str:
+    """What tells this ledger from every other, also from one that takes its place."""
+    table = schema.leader
+    return str(connection.execute(sa.select(table.c.ledger_id).where(table.c.name == NAME)).scalar_one())
 
 
 def last_seq(connection: sa.Connection) -> int:

@@ -43,6 +43,9 @@ class Ledger:
         self._lock = FileLock(path) if path is not None else None
         self.epoch = 0
         self.seq = 0
+        self.id = ""
+        """What tells this ledger from every other one; known once it leads."""
+        self._file: tuple[int, int] | None = None
 
     def upgrade(self) -> None:
         """Make or migrate the tables."""
@@ -57,13 +60,23 @@ class Ledger:
             with self._writing() as connection:
                 self.epoch = leadership.take_lead(connection, f"{socket.gethostname()}:{os.getpid()}")
                 self.seq = leadership.last_seq(connection)
+                self.id = leadership.ledger_id(connection)
+            self._file = database.file_identity(self.url)
         except BaseException:
             if self._lock is not None:
                 self._lock.release()
             raise
 
     def renew(self) -> None:
-        """Prolong the lead; needed on PostgreSQL at least every few seconds."""
+        """Prolong the lead; needed on PostgreSQL at least every few seconds.
+
+        StaleLeader too when the SQLite file is gone or another lies in its place: what is written goes nowhere.
+        """
+        if database.file_identity(self.url) != self._file:
+            raise leadership.StaleLeader(
+                "the ledger's file was removed or replaced while it was open",
+                hint="put the ledger or its backup back in place, then start the service again",
+            )
         with self._writing() as connection:
             leadership.renew(connection, self.epoch)
 
@@ -129,14 +142,15 @@ class Ledger:
                 return reading.current_policy(connection, self._read_policy)
             return reading.policy_version(connection, version, self._read_policy)
 
-    def drift(self, state: State) -> dict[str, tuple[int, int]]:
+    def drift(self, state: State, *, ended_since: Instant | None = None) -> dict[str, tuple[int, int]]:
         """Where the books and the live picture differ: allocation -> (Σ of its charges, what it is charged).
 
-        Empty when all is well; totals are derived from charges and never stored, so this is their only check.
+        Empty when all is well; totals are derived from charges and never stored, so this is their only check. It
+        sums up the whole history, or with `ended_since` what lives or ended since then.
         """
         live = {str(a.id): a.milli_gpus for a in state.allocations.values() if a.charged and a.flavor is not None}
         with self.reading() as connection:
-            books = reading.charge_totals(connection)
+            books = reading.charge_totals(connection, ended_since=ended_since)
         both = {name: (books.get(name, 0), live.get(name, 0)) for name in books.keys() | live.keys()}
         return {name: pair for name, pair in sorted(both.items()) if pair[0] != pair[1]}
 

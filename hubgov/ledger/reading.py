@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from hubgov.clock import Instant
 from hubgov.core.amounts import HALF_LIVES
+from hubgov.core.devices import SeenNode
 from hubgov.core.metering import Account, UsageSegment
 from hubgov.core.model import (
     Allocation,
@@ -23,7 +24,6 @@ from hubgov.core.model import (
     PolicyText,
     QueueHold,
     SaveRecord,
-    SeenNode,
     Workload,
 )
 from hubgov.core.past_use import Segment
@@ -201,13 +201,6 @@ def saves_of(connection: sa.Connection, workload_id: str) -> list[SaveRecord]:
     return sorted((decode(SaveRecord, body) for body in bodies), key=lambda s: (s.at, s.id))
 
 
-def extensions_of(connection: sa.Connection, workload_id: str) -> list[ExtensionRequest]:
-    """Every request for more time of a workload, oldest first."""
-    table = schema.extension
-    bodies = connection.execute(sa.select(table.c.body).where(table.c.workload == workload_id)).scalars()
-    return sorted((decode(ExtensionRequest, body) for body in bodies), key=lambda e: (e.requested_at, e.id))
-
-
 def segments_of(connection: sa.Connection, workload_id: str) -> list[UsageSegment]:
     """The usage of a workload in closed spans, oldest first."""
     table = schema.segment
@@ -299,8 +292,12 @@ def has_answers_before(connection: sa.Connection, before: Instant) -> bool:
     return connection.execute(sa.select(table.c.at).where(table.c.at < before).limit(1)).first() is not None
 
 
-def charge_totals(connection: sa.Connection) -> dict[str, int]:
-    """Σ of the charge rows of each live allocation, in milli-GPUs: must equal what the live picture says."""
-    c = schema.charge
+def charge_totals(connection: sa.Connection, *, ended_since: Instant | None = None) -> dict[str, int]:
+    """Σ of the charge rows of each allocation that isn't zero, in milli-GPUs: of all there ever were, or of those
+    that live or ended since then. Must equal what the live picture says; what ended has none left."""
+    c, a = schema.charge, schema.allocation
     query = sa.select(c.c.allocation, sa.func.sum(c.c.milli_gpus)).group_by(c.c.allocation)
+    if ended_since is not None:
+        lately = sa.select(a.c.id).where(sa.or_(a.c.live, a.c.ended_at >= ended_since))
+        query = query.where(c.c.allocation.in_(lately))
     return {allocation: int(total) for allocation, total in connection.execute(query) if total}

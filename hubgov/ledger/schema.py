@@ -28,6 +28,8 @@ leader = sa.Table(
     sa.Column("holder", sa.Text, nullable=False),
     sa.Column("until", sa.BigInteger, nullable=False),
     sa.Column("last_seq", sa.BigInteger, nullable=False),
+    # Random, from the first day: a ledger made anew, or another one in the same place, is told from this one.
+    sa.Column("ledger_id", sa.Text, nullable=False),
 )
 
 journal = sa.Table(

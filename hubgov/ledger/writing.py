@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from hubgov.clock import Instant
+from hubgov.core.devices import SeenNode
 from hubgov.core.metering import Entry, UsageSegment
 from hubgov.core.model import (
     Allocation,
@@ -25,7 +26,6 @@ from hubgov.core.model import (
     QueueHold,
     Record,
     SaveRecord,
-    SeenNode,
     Workload,
 )
 from hubgov.core.policy import Kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .difference import Edit, InUse, Usage, diff, in_use
-from .loading import Loaded, load, load_values
+from .loading import Loaded, load
 from .problems import Problem
 from .reading import Reading, read
 from .sample import People, sample_policy
@@ -20,7 +20,6 @@ __all__ = [
     "diff",
     "in_use",
     "load",
-    "load_values",
     "read",
     "sample_policy",
     "schema",

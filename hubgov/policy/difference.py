@@ -25,16 +25,6 @@ class Edit:
     before: str | None
     after: str | None
 
-    def __str__(self) -> str:
-        """The edit on one line: `+` for new, `-` for gone, `~` for changed."""
-        if self.before is None:
-            return f"+ {self.path}: {self.after}"
-        return (
-            f"- {self.path}: {self.before}"
-            if self.after is None
-            else f"~ {self.path}: {self.before} -> {self.after}"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from . import problem_texts
+
 Path = tuple[str | int, ...]
 Places = Mapping[Path, tuple[int, int]]
 Severity = Literal["error", "warning"]
@@ -31,10 +33,39 @@ class Problem:
     column: int = 0
 
     def __str__(self) -> str:
-        """`FILE:LINE: CODE: message; hint`, the form that editors and terminals can jump by."""
+        return self.told("en")
+
+    def told(self, lang: str) -> str:
+        """`FILE:LINE: CODE: message; hint`, the form that editors and terminals can jump by, in a language."""
         where = f"{self.file}:{self.line}" if self.line else self.file
-        mark = "warning " if self.severity == "warning" else ""
-        return f"{where}: {mark}{self.code}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+        mark, then = ("警告 ", "；") if lang == "zh" else ("warning ", "; ")
+        text = problem_texts.message(self.message, lang)
+        if self.hint:
+            text += then + problem_texts.hint(self.hint, lang)
+        return f"{where}: {mark if self.severity == 'warning' else ''}{self.code}: {text}"
+
+
+def problem_at(
+    place: tuple[int, int],
+    path: Path,
+    code: str,
+    message: str,
+    hint: str,
+    *,
+    file: str,
+    severity: Severity = "error",
+) -> Problem:
+    """The problem with the value at `path`, which stands at (line, column)."""
+    return Problem(
+        line=place[0],
+        column=place[1],
+        path=path_text(path),
+        code=code,
+        message=message,
+        hint=hint,
+        severity=severity,
+        file=file,
+    )
 
 
 def path_text(path: Path) -> str:
@@ -156,19 +187,7 @@ class Findings:
         if len(items) >= MAX_PROBLEMS:
             self._cut = True
             return
-        line, column = self._place(path)
-        items.append(
-            Problem(
-                line=line,
-                column=column,
-                path=path_text(path),
-                code=code,
-                message=message,
-                hint=hint,
-                severity=severity,
-                file=self._file,
-            )
-        )
+        items.append(problem_at(self._place(path), path, code, message, hint, file=self._file, severity=severity))
 
     def _place(self, path: Path) -> tuple[int, int]:
         for end in range(len(path), -1, -1):

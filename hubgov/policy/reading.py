@@ -7,14 +7,13 @@ and `1e3` are text, decimals are exact. No aliases, anchors, merge keys or tags:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
 import yaml
 
-from .problems import Path, Places, Problem, path_text, shown
+from .problems import Path, Places, Problem, problem_at, shown
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
@@ -73,24 +72,6 @@ def read(text: str, *, file: str = "policy.yaml") -> Reading:
         message = f"not YAML: {shown(str(error))}"
         return _nothing(Problem(line=builder.line, path="", code="not_yaml", message=message, file=file))
     return Reading(values=builder.root, places=builder.places, problems=tuple(builder.problems))
-
-
-def plain(value: Any, depth: int = 0) -> Any:
-    """Values that did not come from `read` in its form: decimals exact, keys text; ValueError if too deep."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    if isinstance(value, Mapping):
-        return {str(key): plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item, depth + 1) for item in value]
-    if isinstance(value, float):
-        exact = Decimal(repr(value))
-        return exact if exact.is_finite() else str(value)
-    if isinstance(value, Decimal):
-        return value if value.is_finite() else str(value)
-    if value is None or value is UNREAD or isinstance(value, str | bool | int):
-        return value
-    return str(value)
 
 
 def _nothing(problem: Problem) -> Reading:
@@ -245,21 +226,7 @@ class _Builder:
         return frame.path if frame.key is None else (*frame.path, frame.key)
 
     def _stop(self, code: str, place: tuple[int, int], message: str, hint: str) -> _Stop:
-        line, column = place
-        return _Stop(
-            Problem(line=line, column=column, path="", code=code, message=message, hint=hint, file=self._file)
-        )
+        return _Stop(problem_at(place, (), code, message, hint, file=self._file))
 
     def _refuse(self, code: str, path: Path, place: tuple[int, int], message: str, hint: str) -> None:
-        line, column = place
-        self.problems.append(
-            Problem(
-                line=line,
-                column=column,
-                path=path_text(path),
-                code=code,
-                message=message,
-                hint=hint,
-                file=self._file,
-            )
-        )
+        self.problems.append(problem_at(place, path, code, message, hint, file=self._file))

@@ -12,8 +12,7 @@ from tornado import web
 
 from hubgov import texts, wire
 from hubgov.service.base import Base, Page, Services
-from hubgov.service.handlers import open as open_handlers
-from hubgov.service.handlers import pages
+from hubgov.service.handlers import contract, health, pages
 from hubgov.service.page_texts import PAGE
 from hubgov.service.routes import ID, ROUTES
 
@@ -40,8 +39,8 @@ def make(services: Services) -> web.Application:
         handlers[route.pattern] = route.handler
     table: list[Any] = [(api + pattern, handler) for pattern, handler in handlers.items()]
     for base in (prefix.rstrip("/"), api):
-        table.append((base + "/health", open_handlers.Health))
-        table.append((base + "/openapi.json", open_handlers.OpenApi))
+        table.append((base + "/openapi.json", contract.OpenApi))
+    table.append((prefix.rstrip("/") + "/health", health.Health))
     table += [
         (prefix + "oauth_callback", Callback),
         (prefix + f"wait/{ID}", pages.Waiting),

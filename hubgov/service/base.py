@@ -15,7 +15,7 @@ from jupyterhub.services.auth import HubOAuth, HubOAuthenticated, UserNotAllowed
 from pydantic import BaseModel
 from tornado import web
 
-from hubgov import errors, texts, wire
+from hubgov import errors, texts
 from hubgov.clock import Clock
 from hubgov.control.actor import Actor
 from hubgov.control.attachments import Attachments
@@ -26,8 +26,10 @@ from hubgov.core.policy import Kind
 from hubgov.service import reading_json
 from hubgov.service.auth import actor_of
 from hubgov.service.documents import Desk
+from hubgov.service.error_texts import told
 from hubgov.service.limits import Limits
 from hubgov.telemetry.probe import Probe
+from hubgov.wire_json import to_json
 
 STATUS: Mapping[type[errors.HubgovError], int] = {
     errors.Invalid: 400,
@@ -63,6 +65,8 @@ class Services:
     service_url: str
     """Where servers on this machine reach the service, without the proxy."""
     prefix: str
+    state: str
+    """Tells the services of one state folder from others'."""
     site: str
     """Tells this ledger's processes from those of another hub on the machine."""
     isolation: str
@@ -203,7 +207,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
         def keyed(unit: Unit) -> str:
             status, document = intent(unit)
-            return json.dumps({"status": status, "body": wire.to_json(document)})
+            return json.dumps({"status": status, "body": to_json(document)})
 
         answer = await self.governor.do_once(wanted, keyed)
         stored = json.loads(answer.text)
@@ -217,7 +221,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.finish()
             return
         self.set_header("Content-Type", "application/json; charset=utf-8")
-        self.finish(json.dumps(wire.to_json(document), ensure_ascii=False, default=str))
+        self.finish(json.dumps(to_json(document), ensure_ascii=False, default=str))
 
     def reply_list(self, items: list[Any], next_: str | None = None, total: int | None = None) -> None:
         """A list in its envelope."""
@@ -249,7 +253,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
                 decision = self.desk().decision(error.decision)
                 document: dict[str, Any] = {"code": decision.code, "message": decision.headline}
                 hint = "; ".join(decision.next_steps)
-                return 422, document | {"details": wire.to_json(decision), "hint": hint}
+                return 422, document | {"details": to_json(decision), "hint": hint}
             case _Unauthorized():
                 return 401, self._told(error)
             case errors.HubgovError():
@@ -264,8 +268,12 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     def _told(self, error: errors.HubgovError) -> dict[str, Any]:
         """An error of ours in the reader's language."""
-        message, hint = texts.error(error.code, error.message, error.hint, self.lang)
-        return {"code": error.code, "message": message, "details": wire.to_json(error.details), "hint": hint}
+        message, hint = told(error.message, error.hint, self.lang)
+        details = error.details
+        if error.code == "policy_invalid":
+            problems = [problem.told(self.lang) for problem in details["problems"]]
+            details, hint = {"problems": problems}, problems[0]
+        return {"code": error.code, "message": message, "details": to_json(details), "hint": hint}
 
     def _plain_error(self, code: str) -> dict[str, Any]:
         """What tornado alone raised, in words and with what to do."""
@@ -294,6 +302,13 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
         """The methods that this address has."""
         missing = web.RequestHandler._unimplemented_method
         return [m for m in cls.SUPPORTED_METHODS if getattr(cls, m.lower()) is not missing]
+
+
+class Open(Base):
+    """What needs no sign-in."""
+
+    async def prepare(self) -> None:
+        """Nobody is asked who he is."""
 
 
 class _Unauthorized(errors.NotAllowed):

@@ -10,28 +10,23 @@ from urllib.parse import quote
 
 from hubgov import texts, wire
 from hubgov.clock import Instant, from_rfc3339, to_rfc3339
-from hubgov.control.actor import Actor, approvers, may_read
+from hubgov.control.actor import Actor, approvers, may_read, may_see
+from hubgov.control.approvals import delayed_by
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
+from hubgov.core.decision import Blocker, Decision, HeldBy
 from hubgov.core.entitlement import walk
 from hubgov.core.lease import extensions_left, grace_until
 from hubgov.core.metering import UsageSegment, cost_of, segments_until
-from hubgov.core.model import (
-    Allocation,
-    Blocker,
-    Decision,
-    ExtensionRequest,
-    ExtensionState,
-    HeldBy,
-    Outcome,
-    Workload,
-    WorkloadId,
-)
-from hubgov.core.ranking import Ranking
+from hubgov.core.model import Allocation, ExtensionRequest, ExtensionState, Workload
+from hubgov.core.ranking import lines
 from hubgov.core.state import State
 from hubgov.core.states import METERED, AllocationState, public_state
 from hubgov.core.transitions import stop_due_at
 from hubgov.service.sentences import Reader
+
+SHARED_MS = 1000
+"""For how long, in real milliseconds, a judgement answers for the same picture."""
 
 
 def server_url(base_url: str, owner: str, server: str | None) -> str:
@@ -62,15 +57,22 @@ class Desk:
         self.reader = Reader(self.actor, self.state.policy, self.lang, self.now, self.teams)
 
     @cached_property
-    def positions(self) -> dict[WorkloadId, int]:
-        """The place in its queue's line of everybody who waits, 1 = next; ranked once per desk."""
-        places: dict[WorkloadId, int] = {}
-        count: dict[str, int] = {}
-        for standing in Ranking(self.state, self.now).in_order(self.state.pending()):
-            queue = standing.workload.queue
-            count[queue] = count.get(queue, 0) + 1
-            places[standing.workload.id] = count[queue]
-        return places
+    def judged_at(self) -> Instant:
+        """The instant that waits are judged at: the same for everybody who asks about one picture within
+        `SHARED_MS`, so that a crowd that looks after each commit is ranked once and not once for each."""
+        known = self.state.memo()
+        at: Instant = known.setdefault("judged at", self.now)
+        if not 0 <= self.now - at < SHARED_MS * self.clock_rate:
+            at = known["judged at"] = self.now
+        return at
+
+    def explained(self, live: Workload) -> Decision:
+        """The full Decision on live work, with the latest start: worked out once for all who ask."""
+        known = self.state.memo(self.judged_at)
+        if ("decision", live.id) not in known:
+            known["decision", live.id] = explain.explain(self.state, live, self.judged_at)
+        found: Decision = known["decision", live.id]
+        return found
 
     # --- workloads -----------------------------------------------------------------------------------
 
@@ -132,7 +134,7 @@ class Desk:
             started_at=_time(workload.started_at),
             ended_at=_time(workload.ended_at),
             **self._lease(workload, allocation),
-            position=self.positions.get(workload.id),
+            position=lines(self.state, self.judged_at).get(workload.id, (None, None))[0],
             latest_start=_time(decision.latest_start) if decision and live is None else None,
             latest_start_basis=decision.latest_start_basis if decision and live is None else "none",
             wait_seconds=self._waited(workload) // 1000,
@@ -143,6 +145,7 @@ class Desk:
             url=self._url(workload, live),
             server=request.server,
             notices=self._notices(live) if inside else (),
+            extension=self._last_extension(workload) if inside else None,
             save_requested=live.save if inside and live and self._saving(live) else None,
             resume_documents=request.resume_documents if inside else (),
         )
@@ -156,22 +159,8 @@ class Desk:
         if not workload.live or workload.id not in self.state.workloads:
             return None
         if self.state.allocation_of(workload) is not None or full:
-            return explain.explain(self.state, workload, self.now)
-        return self._waiting_briefly(workload)
-
-    def _waiting_briefly(self, workload: Workload) -> Decision:
-        """Why it waits, for lists: ranking everybody and looking ahead for each row would cost their product."""
-        blockers = explain.blockers(self.state, workload, self.now)
-        code = min((b.code for b in blockers), key=explain.WHY.index, default="starting")
-        return Decision(
-            outcome=Outcome.WAITING,
-            code=code,
-            rule=next((b.scope for b in blockers if b.code == code), ""),
-            blockers=blockers,
-            facts=explain.waiting_facts(self.state, workload),
-            evaluated_at=self.now,
-            policy_version=self.state.policy.version,
-        )
+            return self.explained(workload)
+        return explain.waiting(self.state, workload, self.judged_at)
 
     def _headline(self, workload: Workload, decision: Decision | None) -> str:
         if decision is not None:
@@ -203,7 +192,7 @@ class Desk:
     def _entitled(self, allocation: Allocation | None) -> bool | None:
         if allocation is None or allocation.charge_key is None:
             return None
-        return walk(self.state, allocation.charge_key, self.now).get(allocation.id)
+        return walk(self.state, allocation.charge_key, self.judged_at).get(allocation.id)
 
     def _lease(self, workload: Workload, allocation: Allocation | None) -> dict[str, Any]:
         queue = self.state.policy.queues.get(workload.queue)
@@ -247,7 +236,7 @@ class Desk:
                 issued_at=to_rfc3339(n.issued_at),
             )
             for n in sorted(found, key=lambda n: (n.issued_at, n.id))
-            if n.lease_version == live.lease.version
+            if n.lease_version == live.lease.version or n.threshold_ms == 0  # decisions are of no lease version
         )
 
     # --- for pages: what the templates format ---
@@ -259,6 +248,10 @@ class Desk:
     def scope(self, scope: str) -> str:
         """A place of the quota tree, or a rule, in words."""
         return self.reader.scope(scope)
+
+    def word(self, key: str) -> str:
+        """One of the words between sentences."""
+        return texts.word(texts.WORDS, key, self.lang)
 
     def span(self, seconds: int | None) -> str:
         """A duration of a document; a dash for one without an end."""
@@ -311,11 +304,33 @@ class Desk:
     def _holder(self, holder: HeldBy) -> wire.Holder:
         """Other teams' work is counted, not named."""
         times = {"until": _time(holder.until), "ends_at": _time(holder.ends_at)}
-        if self.reader.sees(holder) or self.actor.is_user(holder.owner):
+        if self.reader.sees(holder.owner, holder.team):
             return wire.Holder(workload=holder.workload, owner=holder.owner, **times)
-        return wire.Holder(workload="-", owner=f"team {holder.team}", **times)
+        return wire.Holder(workload="-", owner=self.scope(f"team {holder.team}"), **times)
 
-    def extension(self, request: ExtensionRequest, decision: Decision | None = None) -> wire.Extension:
+    def _last_extension(self, workload: Workload) -> wire.Extension | None:
+        mine = [e for e in self.state.extensions.values() if e.workload == workload.id]
+        last = max(mine, key=lambda e: (e.requested_at, e.id), default=None)
+        return self.extension(last) if last is not None else None
+
+    def delays(self, request: ExtensionRequest) -> tuple[wire.Delay, ...]:
+        """Whom an open request would delay; other teams' work by its team alone."""
+        found = []
+        for delay in delayed_by(self.state, request, self.now):
+            seen = may_see(self.actor, self.state.policy, self.state.workloads[delay.workload])
+            by_seconds = delay.by_ms // 1000 if delay.by_ms is not None else None
+            found.append(
+                wire.Delay(workload=delay.workload if seen else "-", team=delay.team, by_seconds=by_seconds)
+            )
+        return tuple(found)
+
+    def extension(
+        self,
+        request: ExtensionRequest,
+        decision: Decision | None = None,
+        *,
+        delays: tuple[wire.Delay, ...] = (),
+    ) -> wire.Extension:
         """The document of a request for more time, with the Decision it got when that is at hand."""
         return wire.Extension(
             id=request.id,
@@ -323,6 +338,7 @@ class Desk:
             state=request.state.value,
             by_seconds=request.by_ms // 1000,
             expires_at=_time(request.expires_at),
+            delays=delays,
             needs=self._approvers(request),
             requested_by=request.requested_by,
             reason=request.reason,

@@ -1,25 +1,40 @@
-"""What a granted session gets: the environment of the contract, and the device nodes of its cards."""
+"""What a granted session gets: its environment, and the device nodes of its cards."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from hubgov.core.model import Allocation, Workload
+from hubgov.core.policy import Policy
 from hubgov.core.state import State
 from hubgov.engines.base import mark
 
 _SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools")
 
 
-def variables(workload: Workload, allocation: Allocation, *, service_url: str, site: str) -> dict[str, str]:
-    """The variables of 4-interfaces. Devices by UUID; empty, not absent, when none was granted: a session
-    without the variable would see every card."""
-    return {
-        "CUDA_VISIBLE_DEVICES": ",".join(share.uuid for share in allocation.devices),
+_CUDA, _ASCEND = "CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"
+_ASCEND_VENDORS = ("huawei", "ascend")
+
+
+def variables(
+    policy: Policy, workload: Workload, allocation: Allocation, *, service_url: str, site: str
+) -> dict[str, str]:
+    """What a notebook server is told: its cards, who it is, where the service is, which session it resumes.
+
+    Cards by UUID in their vendor's variable; empty, not absent, where none was granted: a session without the
+    variable would see every card. A deadline file, ports and the variables of gangs are not set yet.
+    """
+    flavor = policy.flavors.get(allocation.flavor or "")
+    mine = _ASCEND if flavor is not None and flavor.vendor.lower() in _ASCEND_VENDORS else _CUDA
+    found = {_CUDA: "", _ASCEND: "", mine: ",".join(share.uuid for share in allocation.devices)}
+    found |= {
         "HUBGOV_WORKLOAD_ID": workload.id,
         "HUBGOV_ALLOCATION_ID": mark(site, allocation),
         "HUBGOV_URL": service_url,
     }
+    if workload.request.resumes is not None:
+        found["HUBGOV_RESUME_FROM"] = workload.request.resumes
+    return found
 
 
 def device_nodes(state: State, allocation: Allocation) -> tuple[str, ...]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from hubgov import wire
+from hubgov import texts, wire
 from hubgov.clock import to_rfc3339
 from hubgov.core import quota
+from hubgov.core.devices import Device, Health
 from hubgov.core.entitlement import walk
-from hubgov.core.model import Allocation, Device, Health
+from hubgov.core.model import Allocation
 from hubgov.core.quota import Place
+from hubgov.core.state import State
 from hubgov.core.states import AllocationState
 from hubgov.service.documents import Desk
 from hubgov.telemetry.probe import DeviceReading, Probe
@@ -41,17 +43,18 @@ def _device_row(desk: Desk, device: Device, seen: tuple[DeviceReading, int] | No
     if holder is not None:
         workload = desk.state.workload_of(holder)
         team, project, environment = workload.team, workload.project, workload.environment
-        visible = desk.actor.admin or desk.actor.owns(workload) or workload.team in desk.reader.teams
-        owner = workload.owner if visible else f"team {workload.team}"
+        visible = desk.reader.sees(workload.owner, workload.team)
+        owner = workload.owner if visible else desk.scope(f"team {workload.team}")
         shown = workload.id if visible else "-"
     reading, age = seen if seen else (None, None)
+    unassigned = texts.word(texts.DEVICE_STATES, "unassigned", desk.lang)
     return wire.Device(
         node=device.node,
         index=device.index,
         uuid=device.uuid,
         pool=device.pool,
         team=team,
-        project=project or (f"pool {device.pool}" if device.pool else "unassigned"),
+        project=project or (desk.scope(f"pool {device.pool}") if device.pool else unassigned),
         environment=environment,
         owner=owner,
         flavor=device.flavor,
@@ -60,7 +63,7 @@ def _device_row(desk: Desk, device: Device, seen: tuple[DeviceReading, int] | No
         workload=shown,
         used_mib=reading.used_mib if reading else None,
         utilisation=reading.utilisation_percent if reading else None,
-        unknown_because=reading.unknown_because if reading else "no probe reads this node",
+        unknown_because=reading.unknown_because if reading else desk.word("no_probe"),
         age_seconds=age,
         isolation=isolation,
         simulated=device.simulated,
@@ -83,17 +86,23 @@ def _device_state(desk: Desk, device: Device, holders: list[Allocation]) -> str:
     return "free" if desk.state.nodes[device.node].accepts else "drained"
 
 
+def free_cards(state: State, cards: Iterable[Device], milli: int = 1000) -> int:
+    """On how many of these cards `milli` of one (a whole one at most) could start now: healthy, on a node that
+    takes work, and with that much left."""
+    ready = (d for d in cards if d.health is Health.OK and state.nodes[d.node].accepts)
+    return sum(1 for d in ready if state.free(d.key) >= min(milli, 1000))
+
+
 def quota_rows(desk: Desk) -> list[wire.Quota]:
     """Quota and use of every team and project that has a row or holds something, by (pool, flavor)."""
     rows: list[wire.Quota] = []
     state = desk.state
     for key in state.charge_keys():
-        tree = state.tree(key, desk.now)
-        charges = state.charges(key)
-        used = quota.usage(tree, charges)
-        entitled = walk(state, key, desk.now)
-        named = quota.effective_rows(state.policy, key, desk.now)
-        change = quota.next_change(state.policy, key, desk.now)
+        tree = state.tree(key, desk.judged_at)
+        used = state.usage(key, desk.judged_at)
+        entitled = walk(state, key, desk.judged_at)
+        named = quota.effective_rows(state.policy, key, desk.judged_at)
+        change = quota.next_change(state.policy, key, desk.judged_at)
         borrowed: dict[Place, int] = {}
         below: dict[Place, int] = {}
         for allocation_id, within in entitled.items():

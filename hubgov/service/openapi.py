@@ -24,6 +24,12 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "wait": {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS},
 }
 """Schemas of parameters whose bounds the handlers check."""
+_QUERY: dict[str, dict[str, Any]] = {
+    "integer": {"type": "integer"},
+    "string": {"type": "string"},
+    "string!": {"type": "string", "minLength": 1},
+    "strings": {"type": "array", "items": {"type": "string"}},
+}
 _ERROR = {
     "type": "object",
     "required": ["error"],
@@ -55,7 +61,7 @@ def document(prefix: str) -> dict[str, Any]:
         [(model, "validation") for model in unique], ref_template="#/components/schemas/{model}"
     )
     schemas = dict(definitions.get("$defs", {}))
-    for kind in _WIRE:
+    for kind in dict.fromkeys((*_WIRE, *(r.document for r in ROUTES if r.document is not None))):
         schema = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
         schemas |= {name: _plain_names(s) for name, s in schema.pop("$defs", {}).items()}
         schemas[kind.__name__] = _plain_names(schema)
@@ -100,9 +106,19 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
         for n in names
     ]
     parameters += [
-        {"name": n, "in": "query", "required": False, "schema": _BOUNDS.get(n, {"type": kind})}
+        {"name": n, "in": "query", "required": kind.endswith("!"), "schema": _BOUNDS.get(n) or _QUERY[kind]}
         for n, kind in route.query
     ]
+    if route.if_match:
+        parameters.append(
+            {
+                "name": "If-Match",
+                "in": "header",
+                "required": True,
+                "schema": {"type": "string", "pattern": '^"?[0-9]{1,18}"?$'},
+                "description": "the version that the edit began with, as its ETag says",
+            }
+        )
     if route.method in ("POST", "PUT", "DELETE", "PATCH"):
         parameters.append(
             {
@@ -120,6 +136,8 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
         "responses": {str(status): _answer(route, status, text) for status, text in route.answers.items()}
         | {str(status): {"description": text, "content": _json("Error")} for status, text in _ERRORS.items()},
     }
+    if not route.signed_in:
+        operation["security"] = []
     if route.body is not None:
         schema = {"$ref": f"#/components/schemas/{route.body.__name__}"}
         required = route.body is not bodies.CancelBody

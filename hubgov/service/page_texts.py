@@ -27,6 +27,27 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "Granted. The server is starting; this page opens it by itself.",
         "已获准。服务器正在启动，随后自动打开。",
     ),
+    "granted_other": ("Granted. It is for {owner} to open.", "已获准，由 {owner} 打开。"),
+    "is_preempting": (
+        "Its devices are needed for work that is guaranteed them. It is stopped after its grace, and then waits "
+        "again at its old place.",
+        "所占设备须让给有保障的任务。宽限期后停止，随后回到原排队位置。",
+    ),
+    "stops_at": ("Stops at", "停止时间"),
+    "is_stopping": (
+        "It is being stopped: its documents are saved first, then its devices are freed.",
+        "正在停止：先保存文档，再释放设备。",
+    ),
+    "is_quarantined": (
+        "It is stopped, and its team is no longer charged; a process of it is not gone yet, so its devices stay "
+        "fenced until it is.",
+        "已停止，不再计入团队用量；仍有进程未退出，设备在其退出前保持隔离。",
+    ),
+    "is_suspect": (
+        "Its node doesn't answer. If it comes back in time the session goes on; if not, it waits again at its old "
+        "place.",
+        "所在节点无响应。若及时恢复，会话继续；否则回到原排队位置。",
+    ),
     "offline": (
         "Connection lost. Your place is kept on the server; this page retries every 10 s.",
         "连接中断。排队位置保留在服务器端，本页每 10 秒重试。",

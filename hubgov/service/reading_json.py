@@ -48,7 +48,7 @@ _TOO_MUCH = frozenset({"less_than_equal", "string_too_long", "too_long", "above_
 def _problem(error: Any) -> dict[str, str]:
     return {
         "field": ".".join(str(part) for part in error["loc"]),
-        "message": str(error["msg"])[:300],
+        "message": str(error["msg"]).removeprefix("Value error, ")[:300],
         "type": str(error["type"]),
         "value": repr(error.get("input"))[:100].encode("ascii", "backslashreplace").decode(),
     }

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from hubgov import wire
 from hubgov.service import bodies
-from hubgov.service.handlers import governance, servers, workloads
+from hubgov.service.handlers import extensions, governance, health, servers, workloads
 
 ID = r"(?P<workload_id>[a-z]{2}-[0-9]{1,18})"
+EXTENSION = r"(?P<extension_id>[a-z]{2}-[0-9]{1,18}-x[0-9]{1,9})"
 NAME = r"(?P<{}>[^/]{{1,200}})"
 _PAGE = (("limit", "integer"), ("cursor", "integer"))
 _OK = {200: "done"}
@@ -28,6 +29,11 @@ class Route:
     summary: str
     body: type[BaseModel] | None = None
     query: tuple[tuple[str, str], ...] = ()
+    """Name and type; `strings` may be given several times, a `!` after the type means that it must be given."""
+    if_match: bool = False
+    """Whether it says which version it was made from."""
+    signed_in: bool = True
+    """Whether one has to be; what needs no sign-in has no secret and no names."""
     answers: Mapping[int, str] = field(default_factory=lambda: dict(_OK))
     document: type[Any] | None = None
     """What a good answer is, where it is a document of the wire."""
@@ -64,6 +70,10 @@ def _post(
 
 
 ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET", pattern="/health", handler=health.Health, summary="Whether the service is well",
+        document=health.HealthDocument, signed_in=False,
+    ),
     _get(
         "/workloads", workloads.Workloads, "List workloads, newest first",
         ("state", "string"), ("owner", "string"), ("team", "string"), ("queue", "string"), *_PAGE,
@@ -90,7 +100,18 @@ ROUTES: tuple[Route, ...] = (
         f"/workloads/{ID}/receipt", servers.ReceiptOfWorkload, "What was saved, lost, used, charged",
         one=wire.Receipt,
     ),
-    _get("/extensions", workloads.AllExtensions, "Requests for more time", many=wire.Extension),
+    _get(
+        "/extensions", extensions.AllExtensions, "Requests for more time", ("state", "string"), many=wire.Extension
+    ),
+    _post(
+        f"/extensions/{EXTENSION}/approve", extensions.Approve, "Grant a request for more time",
+        bodies.ApprovalBody, one=wire.Extension,
+    ),
+    _post(f"/extensions/{EXTENSION}/deny", extensions.Deny, "Refuse it", bodies.ReasonBody, one=wire.Extension),
+    _post(
+        f"/extensions/{EXTENSION}/withdraw", extensions.Withdraw, "Take it back", bodies.ReasonBody,
+        one=wire.Extension,
+    ),
     _get("/queues", governance.Queues, "Queues"),
     _post(f"/queues/{NAME.format('queue')}/hold", governance.HoldQueue, "Hold a queue", bodies.HoldBody),
     _post(f"/queues/{NAME.format('queue')}/release", governance.ReleaseQueue, "Release it", bodies.ReasonBody),
@@ -104,14 +125,17 @@ ROUTES: tuple[Route, ...] = (
     _get("/policy", governance.PolicyDocument, "The policy in force"),
     Route(
         method="PUT", pattern="/policy", handler=governance.PolicyDocument, summary="Apply a policy",
-        body=bodies.PolicyBody,
+        body=bodies.PolicyBody, if_match=True,
     ),
     _post("/policy/check", governance.PolicyCheck, "Check a policy text", bodies.PolicyBody),
     _post("/policy/diff", governance.PolicyDiff, "Compare a policy text", bodies.PolicyBody),
     _post(f"/nodes/{NAME.format('node')}/drain", governance.DrainNode, "Drain a node", bodies.ReasonBody),
     _post(f"/nodes/{NAME.format('node')}/undrain", governance.UndrainNode, "Undrain it", bodies.ReasonBody),
     # the spawner's
-    _get("/spawn-options", servers.SpawnOptions, "What the spawn form shows", ("user", "string")),
+    _get(
+        "/spawn-options", servers.SpawnOptions, "What the spawn form shows", ("user", "string!"),
+        ("server", "string"), ("groups", "strings"),
+    ),
     _post(
         f"/workloads/{ID}/launch", servers.Launch, "Begin to start a server", bodies.AttemptBody, one=wire.Launch
     ),

@@ -8,8 +8,9 @@ from zoneinfo import ZoneInfo
 from hubgov import texts, wire
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
+from hubgov.core.decision import Blocker, Decision, HeldBy
 from hubgov.core.explain import ENGINE_AWAY
-from hubgov.core.model import Blocker, Decision, HeldBy, Workload
+from hubgov.core.model import Workload
 from hubgov.core.policy import Policy
 
 
@@ -95,20 +96,19 @@ class Reader:
 
     def scope(self, scope: str) -> str:
         """A place of the quota tree in words; a rule's path as it stands in the policy."""
-        level, _, name = scope.partition(" ")
-        return texts.word(texts.WORDS, level, self.lang, name=name) if level in texts.WORDS else scope
+        return texts.place(scope, self.lang)
 
     def who(self, holder: HeldBy) -> str:
         """A holder: yours, a team-mate's by name, another team's as such."""
         if self.actor.is_user(holder.owner):
             return texts.word(texts.WORDS, "yours", self.lang, id=holder.workload)
-        if self.sees(holder):
+        if self.sees(holder.owner, holder.team):
             return texts.word(texts.WORDS, "team_mate", self.lang, owner=holder.owner, id=holder.workload)
         return texts.word(texts.WORDS, "other_team", self.lang)
 
-    def sees(self, holder: HeldBy) -> bool:
-        """Whether this reader may know the holder by name."""
-        return self.actor.admin or holder.team in self.teams
+    def sees(self, owner: str, team: str) -> bool:
+        """Whether this reader may know somebody's work in a team by name."""
+        return self.actor.admin or self.actor.is_user(owner) or team in self.teams
 
     def steps(self, decision: Decision) -> tuple[str, ...]:
         """The next steps of a Decision in words."""

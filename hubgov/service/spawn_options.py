@@ -8,11 +8,11 @@ from hubgov import texts, wire
 from hubgov.clock import to_rfc3339
 from hubgov.control import submit
 from hubgov.control.actor import Actor
-from hubgov.core.model import Health, Request, Workload
+from hubgov.core.model import Request, Workload
 from hubgov.core.policy import Kind, SpawnProfile
 from hubgov.core.state import State
 from hubgov.service.documents import Desk
-from hubgov.service.inventory import quota_rows
+from hubgov.service.inventory import free_cards, quota_rows
 
 
 def document(desk: Desk, owner: Actor, runnable: frozenset[Kind], last: Workload | None) -> dict[str, Any]:
@@ -96,9 +96,7 @@ def _free(state: State, profile: SpawnProfile) -> tuple[int, int, list[str]]:
     cards = [
         d for node in state.nodes.values() for d in node.devices if d.pool in queue.pools and d.flavor in names
     ]
-    ready = [d for d in cards if d.health is Health.OK and state.nodes[d.node].accepts]
-    free = sum(1 for d in ready if state.free(d.key) >= min(profile.gpus_milli, 1000))
-    return free, len(cards), sorted({d.flavor for d in cards if d.flavor})
+    return free_cards(state, cards, profile.gpus_milli), len(cards), sorted({d.flavor for d in cards if d.flavor})
 
 
 def _own(desk: Desk, owner: Actor, queue: str) -> str:

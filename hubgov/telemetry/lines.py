@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.probe import DeviceProcess, DeviceReading
 
 MAX_LINE = 1 << 20

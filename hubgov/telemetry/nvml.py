@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import cast
 
 from hubgov.clock import Clock
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.lines import MAX_LINE, Unavailable, decode
 from hubgov.telemetry.probe import DeviceReading, Probe, Reading, turned_unknown, unread
 

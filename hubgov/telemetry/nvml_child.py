@@ -52,7 +52,7 @@ from pynvml import (
     nvmlShutdown,
 )
 
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.lines import Unavailable, encode
 from hubgov.telemetry.probe import DeviceProcess, DeviceReading, unread
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from hubgov.clock import Instant
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 
 
 @dataclass(frozen=True, slots=True)

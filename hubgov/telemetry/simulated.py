@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from hubgov.clock import Clock
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.probe import DeviceProcess, DeviceReading, Probe, Reading, turned_unknown
 
 log = logging.getLogger(__name__)

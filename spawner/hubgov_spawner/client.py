@@ -17,7 +17,8 @@ from urllib.parse import quote
 import httpx
 
 from hubgov import errors, processes
-from hubgov.wire import API, Decision, Launch, ProcessRef, Receipt, Workload, from_json, to_json
+from hubgov.wire import API, Decision, Launch, ProcessRef, Receipt, Workload
+from hubgov.wire_json import from_json, to_json
 
 T = TypeVar("T")
 Query = list[tuple[str, str | int | float | bool | None]]
@@ -204,12 +205,6 @@ class Client:
             return answer.json()
         except ValueError as error:
             raise _unreadable(answer.status_code) from error
-
-
-async def close() -> None:
-    """Close the connections of the running loop."""
-    for http in _shared.pop(asyncio.get_running_loop(), {}).values():
-        await http.aclose()
 
 
 def _http(url: str, token: str) -> httpx.AsyncClient:

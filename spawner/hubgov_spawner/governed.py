@@ -32,6 +32,8 @@ SAVING_SECONDS = 15
 REPORT_SECONDS = 15.0
 """How long a start waits for the service to take a report, and a stop likewise."""
 
+NO_DEVICES = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
+"""Empty, not absent, where nothing was granted: without them a program would see every card."""
 _OURS = re.compile(r"HUBGOV_\w+|\w+_VISIBLE_DEVICES")
 
 
@@ -40,7 +42,7 @@ class GovernedMixin(Standing):
 
     hubgov_url = Unicode(
         "http://127.0.0.1:8083/services/hubgov",
-        help="Address of the governing service, with its prefix; servers get it as HUBGOV_URL.",
+        help="Address of the governing service for spawners, with its prefix; it tells servers theirs itself.",
     ).tag(config=True)
 
     hubgov_token = Unicode(
@@ -183,9 +185,9 @@ class GovernedMixin(Standing):
         """The environment with what was granted: a site's `environment` never beats it."""
         given: dict[str, str] = super().get_env()
         env = {name: value for name, value in given.items() if not _OURS.fullmatch(name)}
-        env["CUDA_VISIBLE_DEVICES"] = ""
+        env |= dict.fromkeys(NO_DEVICES, "")
         if self._launch is not None:
-            env |= {"HUBGOV_URL": self.hubgov_url, **self._launch.environment}
+            env |= self._launch.environment
         return env
 
     async def report_processes(self, main: ProcessRef, init: ProcessRef | None) -> None:

@@ -167,8 +167,6 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "stopping_then": ("You can start it again when it has stopped.", "停止后可重新启动。"),
 }
 
-_SIGNS = {"CNY": "¥", "USD": "$", "EUR": "€", "GBP": "£"}
-
 
 def say(key: str, lang: str, **facts: object) -> str:
     """A text of the table with its facts."""
@@ -197,9 +195,7 @@ def money(value: Mapping[str, Any] | None, times: float = 1) -> str:
     """An amount with its sign and two decimals, `¥74.00`; a dash when it isn't known. Multiplied exactly."""
     if value is None:
         return "—"
-    amount = f"{Decimal(value['amount']) * Decimal(str(times)):,.2f}"
-    sign = _SIGNS.get(str(value["currency"]))
-    return f"{sign}{amount}" if sign else f"{amount} {value['currency']}"
+    return texts.money(str(Decimal(value["amount"]) * Decimal(str(times))), str(value["currency"]))
 
 
 def number(value: float) -> str:

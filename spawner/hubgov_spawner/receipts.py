@@ -49,18 +49,16 @@ async def view(
     """The receipt of the last session; None when there is none, or the service doesn't tell in time."""
     try:
         async with asyncio.timeout(PAGE_SECONDS):
-            receipt, found = await asyncio.gather(
-                client.receipt(user, server), client.spawn_options(user, [], server)
-            )
+            receipt = await client.receipt(user, server)
     except (ServiceError, TimeoutError) as error:
         log.warning("No receipt for %s: %s", user, error or "the service is too slow")
         return None
-    return as_view(receipt, client.lang, str(found.get("timezone") or "UTC"), options) if receipt else None
+    return as_view(receipt, client.lang, options) if receipt else None
 
 
-def as_view(receipt: Receipt, lang: str, zone: str, options: Mapping[str, Any]) -> View:
-    """The texts of a receipt in a language and a time zone. `options` are those that the server started with."""
-    workload = receipt.workload
+def as_view(receipt: Receipt, lang: str, options: Mapping[str, Any]) -> View:
+    """The texts of a receipt in a language. `options` are those that the server started with."""
+    workload, zone = receipt.workload, receipt.timezone
     used = f"{format_span(receipt.used_seconds * 1000)} · " + say(
         "gpu_hours", lang, hours=number(receipt.gpu_seconds / 3600)
     )

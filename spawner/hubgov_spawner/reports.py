@@ -85,11 +85,3 @@ class Reporter:
         _on_their_way.add(task)
         task.add_done_callback(_on_their_way.discard)
         return task
-
-
-async def arrived() -> None:
-    """Wait until every report of the running loop that is on its way has arrived, or was given up."""
-    loop = asyncio.get_running_loop()
-    mine = [task for task in _on_their_way if task.get_loop() is loop]
-    if mine:
-        await asyncio.wait(mine)

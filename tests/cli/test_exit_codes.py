@@ -31,6 +31,14 @@ USAGE: dict[str, list[str]] = {
     "a hold without a reason": ["hold", "train"],
     "an unknown language": ["list", "--lang", "fr"],
     "a password from nowhere": ["login", "--user", "ann"],
+    "a number as Python writes it": ["list", "--limit", "1_0"],
+    "another number as Python writes it": ["plan", "--queue", "q", "--gpus", "1", "--cpus", "1_0"],
+    "GPUs as Python writes them": ["plan", "--queue", "q", "--gpus", "1_0"],
+    "an owner that is no text": ["list", "--owner", "\udcff"],
+    "an id that is no text": ["show", "nb-\udcff"],
+    "a reason that is no text": ["cancel", "nb-7", "--reason", "\udcff"],
+    "a file that is no text and not there": ["policy", "check", "\udcff.yaml"],
+    "a name that is no text": ["login", "--user", "\udcff", "--password-stdin"],
 }
 
 
@@ -115,6 +123,18 @@ def test_3_not_allowed(hubgov: Program, standin: Standin) -> None:
     assert _two_lines(ran)[0] == "this needs the scope custom:hubgov:admin"
 
 
+def test_hints_name_flags_and_the_document_what_programs_send(hubgov: Program, standin: Standin) -> None:
+    refused = error("not_allowed", "the whole audit is for admins", "?workload=ID shows that of one workload")
+    standin.set("GET", "/audit", refused, 403)
+    ran = hubgov("audit")
+    assert (ran.code, _two_lines(ran)[1]) == (3, "--workload ID shows that of one workload")
+    assert hubgov("audit", "--json").document == refused
+    unreadable = error("invalid", "labels.k: Field required", "see /openapi.json for the fields and their limits")
+    standin.set("POST", "/plan", unreadable, 400)
+    ran = hubgov("plan", "--queue", "q", "--gpus", "1")
+    assert _two_lines(ran) == ("--label.k: Field required", "hubgov plan --help")
+
+
 def test_3_a_token_that_is_no_good(hubgov: Program) -> None:
     ran = hubgov("list", HUBGOV_TOKEN="another")
     assert ran.code == 3
@@ -145,7 +165,40 @@ def test_5_the_service_is_down(hubgov: Program, standin: Standin) -> None:
     assert chinese.err.splitlines()[1].startswith("提示：")
 
 
-@pytest.mark.parametrize(("status", "page"), [(503, "<html>away</html>"), (404, "<html>hub</html>"), (302, "")])
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_5_the_service_is_down_behind_its_proxy(hubgov: Program, standin: Standin, status: int) -> None:
+    standin.set("GET", "/workloads", "<html>away</html>", status)
+    ran = hubgov("list")
+    assert (ran.code, ran.out) == (5, "")
+    assert _two_lines(ran) == (
+        f"{standin.url} is away (status {status})",
+        "what runs goes on; try again in a moment",
+    )
+    assert "暂不可用" in hubgov("list", "--lang", "zh").err
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://[::1", "http://127.0.0.1:99999", "http://h:x/", "http://xn--/", "http://a\udcff/", "ftp://h"],
+)
+@pytest.mark.parametrize("verb", [["list"], ["login", "--user", "ann", "--password-stdin"]], ids=lambda v: v[0])
+def test_1_an_address_that_is_none(hubgov: Program, address: str, verb: list[str]) -> None:
+    ran = hubgov(*verb, HUBGOV_URL=address)
+    assert (ran.code, ran.out) == (1, "")
+    message, hint = _two_lines(ran)
+    assert message.endswith("is not the address of a service")
+    assert hint.startswith("such as http://")
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "en_US.UTF-8", "C"])
+def test_2_a_password_that_is_no_text(hubgov: Program, standin: Standin, locale: str) -> None:
+    ran = hubgov("login", "--user", "amy", "--password-stdin", given=b"x\xff", LANG=locale)
+    assert (ran.code, ran.out) == (2, "")
+    assert _two_lines(ran)[0] == "the password is not text in UTF-8"
+    assert standin.asked == []
+
+
+@pytest.mark.parametrize(("status", "page"), [(404, "<html>hub</html>"), (302, "")])
 def test_5_something_else_answers_there(hubgov: Program, standin: Standin, status: int, page: str) -> None:
     standin.set("GET", "/workloads", page, status)
     ran = hubgov("list")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
 
 import pytest
 from cli.conftest import Program
+from spoken import blanks
 
+from hubgov.cli import help_texts
+from hubgov.cli.commands import command
 from hubgov.cli.lazy import GROUPS, VERBS
 
 MOST_CPU_SECONDS = 0.3
@@ -77,11 +81,61 @@ def test_every_verb_is_listed_in_both_languages(hubgov: Program) -> None:
         assert help_[1] in chinese
 
 
+@pytest.mark.parametrize("name", [name for name, verb in VERBS.items() if verb.raw])
+def test_a_verb_with_a_parser_of_its_own_has_an_example_too(hubgov: Program, name: str) -> None:
+    ran = hubgov(name, "--help", COLUMNS="200")
+    assert ran.code == 0
+    assert VERBS[name].example in ran.out
+
+
+def test_the_help_of_every_option_is_in_chinese() -> None:
+    for name, verb in VERBS.items():
+        if verb.raw:
+            continue
+        english, chinese = command(name, "en"), command(name, "zh")
+        for there, here in zip(english.params, chinese.params, strict=True):
+            assert there.help, (name, there.name)
+            assert re.search(r"[\u4e00-\u9fff]", here.help), (name, there.name, there.help)
+        assert bool(verb.more[0]) == bool(re.search(r"[\u4e00-\u9fff]", verb.more[1])), name
+
+
+def test_help_and_usage_speak_chinese(hubgov: Program) -> None:
+    shown = hubgov("show", "--help", "--lang", "zh").out
+    assert "Usage: hubgov show [OPTIONS] ID\n" in shown
+    assert "Show this message" not in shown
+    assert "策略时间以 60 倍速度流逝" in hubgov("demo", "--help", LANG="zh_CN.UTF-8").out
+    for arguments, said in (
+        (["extend", "nb-7"], "缺少选项 --by。"),
+        (["show"], "缺少参数 ID。"),
+        (["show", "a", "b"], "多余的参数：b"),
+        (["audit", "--limit", "0"], "--limit：不得小于 1"),
+        (["audit", "--limit", "x"], "--limit：须为整数"),
+        (["list", "--nonsense"], "没有选项 --nonsense"),
+    ):
+        ran = hubgov(*arguments, "--lang", "zh")
+        assert ran.code == 2
+        assert f"用法错误：{said}" in ran.err
+
+
+@pytest.mark.parametrize("rows", [help_texts.PAIRS, help_texts.USAGE])
+def test_both_languages_fill_the_same_blanks(rows: tuple[tuple[str, str], ...]) -> None:
+    for english, chinese in rows:
+        assert blanks(english) == blanks(chinese), english
+
+
+@pytest.mark.parametrize("arguments", [["policy", "--lang", "zh", "check", "--help"], ["policy", "-q", "--help"]])
+def test_a_group_takes_the_options_of_every_verb(hubgov: Program, arguments: list[str]) -> None:
+    ran = hubgov(*arguments)
+    assert ran.code == 0
+    assert ("检查策略文件" in ran.out) == ("zh" in arguments)
+
+
 @pytest.mark.parametrize("name", [name for name, verb in VERBS.items() if not verb.raw])
 def test_every_verb_has_help_with_an_example(hubgov: Program, name: str) -> None:
     ran = hubgov(*name.split(" "), "--help", COLUMNS="200")
     assert ran.code == 0
     assert f"Example: {VERBS[name].example}" in " ".join(ran.out.split())
+    assert not re.search(r"<(str|int|list)", ran.out.split("Options:")[1]), "each says what to give"
     for option in ("--json", "--lang", "--no-color", "--quiet"):
         assert option in ran.out
 

@@ -70,6 +70,17 @@ def test_as_a_document(alone: Program, tmp_path: Path) -> None:
     assert problem["text"].startswith(f"{file}:3: unknown_key: ")
 
 
+def test_in_chinese(alone: Program, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(GOOD.replace("48GiB", "48GB").replace("pools: [dev]", "pools: [dve]"))
+    ran = alone("policy", "check", str(file), "--lang", "zh")
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.splitlines() == [
+        f"{file}:6: bad_memory: flavors.l40s.memory：'48GB' 不是显存大小；请写 512MiB、80GiB 或 1TiB",
+        f"{file}:12: bad_reference: queues.experiment.pools[0]：pool 'dve' 不存在；是否想写 dev？",
+    ]
+
+
 def test_a_good_file(alone: Program, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(GOOD)
@@ -85,6 +96,13 @@ def test_a_file_that_is_none(alone: Program, tmp_path: Path) -> None:
         assert (ran.code, ran.out) == (1, "")
         assert word in ran.err
         assert "hint:" in ran.err
+
+
+def test_what_a_file_may_hold_is_told_as_a_schema(alone: Program) -> None:
+    ran = alone("schema")
+    assert (ran.code, ran.err) == (0, "")
+    assert {"teams", "queues", "spawn_profiles"} <= set(ran.document["properties"])
+    assert ran.document["additionalProperties"] is False
 
 
 def test_bytes_that_are_no_text(alone: Program, tmp_path: Path) -> None:

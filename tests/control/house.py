@@ -24,17 +24,16 @@ from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
 from hubgov.control.unit import Unit
+from hubgov.core.decision import Decision
+from hubgov.core.devices import SeenDevice, SeenNode
 from hubgov.core.metering import Entry
 from hubgov.core.model import (
     Allocation,
     Change,
-    Decision,
     ExtensionRequest,
     ProcessId,
     Request,
     SaveRecord,
-    SeenDevice,
-    SeenNode,
     Workload,
     WorkloadId,
 )
@@ -145,11 +144,19 @@ class House:
 
     # --- people --------------------------------------------------------------------------------------
 
-    async def ask(self, user: str, gpus: int = 1, server: str = "", **draft: Any) -> str:
+    async def ask(
+        self,
+        user: str,
+        gpus: int = 1,
+        server: str = "",
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        **request: Any,
+    ) -> str:
         """The spawner asks for a notebook server; the workload's id."""
-        wanted = submit.Draft(
-            queue="experiment", request=Request(milli_gpus=(gpus * 1000,), server=server), **draft
-        )
+        asked = Request(milli_gpus=(gpus * 1000,), server=server, **request)
+        wanted = submit.Draft(queue="experiment", request=asked, name=name, kind=kind)
         workload: Workload = await self.do(
             lambda unit: submit.ensure_server(unit, wanted, person(user), SPAWNER, frozenset({Kind.NOTEBOOK}))
         )

@@ -6,12 +6,12 @@ import asyncio
 from pathlib import Path
 
 from control.house import House, a_house, person
+from ledger.written import extensions_of
 
 from hubgov.control import steer
 from hubgov.control.actor import APPROVE, Actor
 from hubgov.control.steer import REPEATED_MS
 from hubgov.core.model import ExtensionState
-from hubgov.ledger import reading
 
 HOUR = 3_600_000
 BEYOND = 7 * HOUR + 1
@@ -20,7 +20,7 @@ BEYOND = 7 * HOUR + 1
 
 def _recorded(house: House, workload: str) -> list[tuple[str, str, int]]:
     with house.ledger.reading() as connection:
-        return [(e.id, e.state.value, e.by_ms) for e in reading.extensions_of(connection, workload)]
+        return [(e.id, e.state.value, e.by_ms) for e in extensions_of(connection, workload)]
 
 
 async def _running(house: House) -> str:

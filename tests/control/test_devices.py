@@ -9,7 +9,7 @@ import pytest
 from control.house import House, a_house
 
 from hubgov.control import observe
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.probe import DeviceReading, Reading
 
 MINUTE = 60_000

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from builders import snapshot
 from control.house import SPAWNER, House, a_house, person
+from ledger.written import extensions_of
 
 from hubgov.app import read_policy
 from hubgov.control import session, steer, submit
@@ -232,7 +233,7 @@ def test_what_is_over_is_forgotten_in_memory_and_kept_in_the_ledger(tmp_path: Pa
             state = house.governor.state
             assert (state.workloads, state.allocations, state.extensions, state.notices) == ({}, {}, {}, {})
             with house.ledger.reading() as connection:
-                assert len(reading.extensions_of(connection, workload)) == 1
+                assert len(extensions_of(connection, workload)) == 1
             house.check()
 
     asyncio.run(story())

@@ -13,7 +13,8 @@ from hubgov.control import steer
 from hubgov.control.governor import Key
 from hubgov.control.session import claim
 from hubgov.control.unit import Unit
-from hubgov.core.model import ExtensionState, Outcome
+from hubgov.core.decision import Outcome
+from hubgov.core.model import ExtensionState
 from hubgov.engines.scripted import FOR_EVER, Behaviour
 from hubgov.errors import Ended, HubgovError, Invalid
 

@@ -105,6 +105,34 @@ def test_a_device_in_use_is_not_moved_to_another_pool(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_a_kind_that_is_waited_for_stays_in_its_queue(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            await house.ask("amy", gpus=2)
+            waiting = await house.ask("bo")
+            without = POLICY.replace("kinds: [notebook]", "kinds: [training]")
+            with pytest.raises(Conflict, match=f"for which {waiting} waits") as error:
+                await _apply(house, without)
+            assert error.value.code == "in_use"
+            await house.cancel(waiting)
+            assert await _apply(house, without) == 2
+
+    asyncio.run(story())
+
+
+def test_the_currency_stays_once_anything_is_on_the_books(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            assert await _apply(house, POLICY.replace("currency: CNY", "currency: USD")) == 2
+            workload = await house.ask("amy")
+            await house.cancel(workload)
+            with pytest.raises(Conflict, match="currency USD is what the books are kept in"):
+                await _apply(house, POLICY, based_on=2)
+            assert house.governor.state.policy.currency == "USD"
+
+    asyncio.run(story())
+
+
 def test_a_project_with_live_work_stays_in_its_team(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:

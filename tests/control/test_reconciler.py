@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 from control.house import LOG, SPAWNER, House, a_house
+from waiting import until_async
 
+from hubgov.app import Service, Surroundings
+from hubgov.clock import FakeClock
+from hubgov.config import HubGov
 from hubgov.control import session
 from hubgov.control.reconcile import ATTACH_PATIENCE_MS, REPEAT_MS, REPORT_PATIENCE_MS
+from hubgov.core.model import Allocation, Workload
 from hubgov.core.states import AllocationState, WorkloadState
 from hubgov.engines.base import Seen
 from hubgov.engines.hub import HubEngine
-from hubgov.engines.scripted import FOR_EVER, Behaviour
+from hubgov.engines.scripted import FOR_EVER, Behaviour, ScriptedEngine
 
 SECOND = 1000
 MINUTE = 60 * SECOND
@@ -352,5 +357,52 @@ def test_the_hubs_engine_awaits_nothing_of_what_was_given_up(tmp_path: Path) -> 
             assert engine.look(replace(attempt, state=AllocationState.LOST)) is Seen.GONE
             assert engine.look(replace(attempt, outcome=WorkloadState.CANCELLED)) is Seen.GONE
             await engine.close()
+
+    asyncio.run(story())
+
+
+class _Slow(ScriptedEngine):
+    """Its controller takes a start up when the test lets it."""
+
+    opened: asyncio.Event
+
+    async def start(self, workload: Workload, allocation: Allocation) -> None:
+        await self.opened.wait()
+        await super().start(workload, allocation)
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_an_orderly_end_lets_what_is_under_way_arrive_but_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_time: bool
+) -> None:
+    monkeypatch.setattr("hubgov.app.SETTLE_SECONDS", 5.0 if in_time else 0.05)
+
+    async def story() -> None:
+        clock = FakeClock()
+        engine = _Slow(clock)
+        engine.opened = asyncio.Event()
+        async with a_house(tmp_path, clock=clock, engine=engine) as house:
+            nowhere = Surroundings(api_url="", api_token="", service_url="", prefix="", hub_base_url="/")
+            service = Service(HubGov(), nowhere, LOG)
+            service.governor, service.reconciler = house.governor, house.reconciler
+            service._looking = asyncio.create_task(house.reconciler.run(period=0.01))
+            workload = await house.ask("amy")
+            clock.advance(SETTLE)
+
+            async def _asked() -> bool:
+                return "server_start_asked" in house.journal(workload)
+
+            await until_async(_asked, 5, "the start is under way")
+            ending = asyncio.create_task(service._end_effects())
+            await asyncio.sleep(0.02)
+            assert ending.done() is False or not in_time
+            if in_time:
+                engine.opened.set()
+            async with asyncio.timeout(4):
+                await ending
+            assert engine.asked("start") == int(in_time)
+            clock.advance(REPEAT_MS)
+            await asyncio.sleep(0.05)
+            assert engine.asked("start") == int(in_time), "nothing begins any more"
 
     asyncio.run(story())

@@ -9,8 +9,9 @@ from itertools import combinations
 
 from hubgov.clock import Instant
 from hubgov.core import quota
+from hubgov.core.devices import Device, Health, Node
 from hubgov.core.entitlement import walk
-from hubgov.core.model import ANY_NODES, Device, Health, Node, Workload
+from hubgov.core.model import ANY_NODES, Workload
 from hubgov.core.policy import CapSet, Mode, PriorityClass
 from hubgov.core.state import State
 

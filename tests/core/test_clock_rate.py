@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders import a_policy
 
-from hubgov.core.policy import LEAST_GRACE_MS, LEAST_START_MS, for_clock_rate
+from hubgov.core.clock_rate import LEAST_GRACE_MS, LEAST_START_MS, for_clock_rate
 
 RATE = 60
 

@@ -10,8 +10,9 @@ import pytest
 from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy, a_workload, snapshot
 
 from hubgov.core.decide import choose, eligible
+from hubgov.core.decision import Blocker
 from hubgov.core.explain import blockers, plan
-from hubgov.core.model import Blocker, Change
+from hubgov.core.model import Change
 from hubgov.core.policy import Caps, Costs, Mode, PriorityClass, Reclaim, RetryRule
 from hubgov.core.release import free_by
 from hubgov.core.states import AllocationState, Event

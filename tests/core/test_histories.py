@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import DAY_MS, HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy, snapshot
+from builders import DAY_MS, HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy, rebuilt, snapshot
 from core.oracle import fits, may_be_looked_at
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from hubgov.clock import Instant
 from hubgov.core.decide import choose, decide, eligible
 from hubgov.core.due import due
+from hubgov.core.entitlement import walk
 from hubgov.core.explain import blockers, explain
+from hubgov.core.model import Change
 from hubgov.core.past_use import PastUse
 from hubgov.core.policy import Caps, Fairness, Order, Placement, PriorityClass, RetryRule
-from hubgov.core.states import Event
+from hubgov.core.ranking import lines
+from hubgov.core.state import State
+from hubgov.core.states import AllocationState, Event, WorkloadState
 
 OWNERS = ("ann", "bo", "cy")
 GRACE_AND_STOP = 7 * MINUTE_MS
@@ -43,6 +49,19 @@ def site(variant: int, names: dict[str, str] | None = None) -> PolicyBuilder:
     policy.but(fairness=Fairness(half_life_ms=(7 * DAY_MS, HOUR_MS)[variant & 1]))
     policy.caps("train", per_user=Caps(workloads=4, milli_gpus=4000))
     return policy.queue("online", class_=PriorityClass.PROTECTED, priority=80, warn_ms=())
+
+
+def _told(state: State, now: Instant) -> dict[str, Any]:
+    """Everything that is worked out from a picture and may be remembered."""
+    keys = state.charge_keys()
+    return {
+        "decisions": {w.id: explain(state, w, now) for w in state.workloads.values()},
+        "lines": dict(lines(state, now)),
+        "entitled": {key: dict(walk(state, key, now)) for key in keys},
+        "usage": {key: dict(state.usage(key, now)) for key in keys},
+        "charges": {key: dict(state.charges(key)) for key in keys},
+        "nodes": {name: state.used_on_node(name) for name in state.nodes},
+    }
 
 
 class History(RuleBasedStateMachine):
@@ -212,6 +231,24 @@ class History(RuleBasedStateMachine):
         first = [explain(play.state, w, play.now) for w in play.state.workloads.values()]
         assert first == [explain(play.state, w, play.now) for w in play.state.workloads.values()]
         assert snapshot(play.state) == before
+
+    @invariant()
+    def what_is_remembered_is_what_is_so(self) -> None:
+        """A picture asked before says what one says that was never asked; in a what-if and after it too."""
+        play = self.play
+        assert _told(play.state, play.now) == _told(rebuilt(play.state), play.now)
+        for allocation in list(play.state.allocations.values())[:1]:
+            gone = replace(allocation, state=AllocationState.RELEASED, ended_at=play.now)
+            change = Change(event="what_if", before=allocation, after=gone, actor="test")
+            workload = play.state.workload_of(allocation)
+            waits = replace(workload, state=WorkloadState.PENDING, allocation=None, pending_since=play.now)
+            again = Change(event="what_if", before=workload, after=waits, actor="test")
+            with play.state.what_if() as applied:
+                for step in (change, again):
+                    play.state.apply(step)
+                    applied.append(step)
+                assert _told(play.state, play.now) == _told(rebuilt(play.state), play.now)
+        assert _told(play.state, play.now) == _told(rebuilt(play.state), play.now)
 
     @invariant()
     def whoever_waits_is_told_why(self) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from builders import GIB, HOUR_MS, START, Play, PolicyBuilder, a_policy, a_state, a_workload
 
-from hubgov.core.model import Decision, QueueHold
+from hubgov.core.decision import Decision
+from hubgov.core.model import QueueHold
 from hubgov.core.policy import Caps, Kind, PriorityClass
 from hubgov.core.screening import refusal
 from hubgov.wire import MAX_SPAN_MS

@@ -9,7 +9,7 @@ import sys
 import time
 
 from hubgov.clock import SystemClock
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.detect import choose_probe
 from hubgov.telemetry.lines import decode
 from hubgov.telemetry.nvml import NvmlProbe

@@ -53,6 +53,28 @@ def test_a_path_outside_of_the_root_is_refused(saver: Saver, home: Path, path: s
     assert not list((home / ".hubgov").rglob("*secret*"))
 
 
+@pytest.mark.parametrize("name", [b"caf\xe9.ipynb", "\u7b14\u8bb0.ipynb".encode(), b"a\nb.ipynb"])
+def test_an_odd_name_costs_no_other_document_its_report(saver: Saver, home: Path, name: bytes) -> None:
+    (home / "work" / "good.ipynb").write_text("{}")
+    odd = os.fsdecode(name)
+    Path(os.fsdecode(os.fsencode(home / "work") + b"/" + name)).write_text("{}")
+    found = saver.copy_all("s-1", [odd, "good.ipynb", "no\0name", "\ud800.txt"], {})
+    assert {d.path: d.outcome for d in found if d.path == "good.ipynb"} == {"good.ipynb": "saved"}
+    assert sorted(d.outcome for d in found) == ["not_saved", "not_saved", "saved", "saved"]
+    report = SaveReport(save="s-1", asked_lab=False, documents=found, kernels=(), terminals=0)
+    assert saver.finish(report) == ""
+    for document in found:
+        assert "\0" not in document.path.encode().decode(), "it can be sent and stored"
+
+
+def test_what_all_copies_may_take_together_is_named(saver: Saver, home: Path) -> None:
+    for number in range(4):
+        (home / "work" / f"{number}").write_bytes(b"x" * 1900)
+    found = saver.copy_all("s-1", [f"{n}" for n in range(4)], {})
+    assert [d.outcome for d in found] == ["saved", "saved", "not_saved", "not_saved"]
+    assert "all copies together" in found[-1].error
+
+
 def test_a_symlinked_document_is_not_followed(saver: Saver, home: Path) -> None:
     (home / "secret").write_text("secret")
     (home / "work" / "link.txt").symlink_to(home / "secret")
@@ -93,7 +115,7 @@ def test_one_save_has_a_size_and_a_number(saver: Saver, home: Path) -> None:
         (home / "work" / name).write_bytes(b"x" * 1500)
     found = saver.copy_all("s-1", names, {})
     assert [document.outcome for document in found] == ["saved"] * 3 + ["not_saved"] * 4
-    assert found[3].error.startswith("larger than")
+    assert found[3].error.startswith("all copies together")
     assert found[5].error == "more than 5 documents are open"
 
 

@@ -75,6 +75,17 @@ async def test_a_closed_tab_is_not_waited_for(app: HubgovLab, standin: Standin, 
     assert (report["asked_lab"], report["documents"]) == (False, [])
 
 
+async def test_a_tab_that_closes_while_it_is_waited_for_has_saved_nothing(
+    app: HubgovLab, standin: Standin, ask: Ask
+) -> None:
+    await ask("session", tab="t-1")
+    asked = asyncio.ensure_future(ask("session", after=1, wait=20, tab="t-1"))
+    await standin.change(save_requested="s-1")
+    await asked
+    await ask("documents", {"tab": "t-1", "paths": [], "closed": True})
+    assert (await taken(standin))["asked_lab"] is False
+
+
 async def test_the_report_is_handed_in_until_it_is_taken(app: HubgovLab, standin: Standin) -> None:
     assert app.session is not None
     app.session.saving.first_retry_seconds = 0.01

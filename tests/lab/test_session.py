@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from datetime import datetime
 from pathlib import Path
@@ -181,7 +182,7 @@ async def test_why_and_stop_are_relayed(app: HubgovLab, standin: Standin, ask: A
     assert (await ask("why"))["headline"] == standin.why["headline"]
     answer = await ask("stop", {"reason": "done"})
     assert answer["workload"]["state"] == "stopping"
-    assert standin.stopped == [{"reason": "done", "now": True}]
+    assert standin.stopped == [{"reason": "done", "now": False}], "so that the documents are saved first"
 
 
 @pytest.mark.parametrize(
@@ -263,3 +264,40 @@ def test_the_speed_of_the_service_clock_is_measured(monkeypatch: pytest.MonkeyPa
 
 def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("query", "claims"),
+    [({}, True), ({"workload": WORKLOAD}, True), ({"workload": "nb-old"}, False), ({"visible": 0}, False)],
+)
+async def test_only_a_tab_that_came_for_this_session_claims_it(
+    query: dict[str, Any], claims: bool, app: HubgovLab, standin: Standin, ask: Ask
+) -> None:
+    await ask("session", tab="t-1", **query)
+    assert app.session is not None
+    assert app.session._opened is claims
+
+
+async def test_what_somebody_else_does_in_a_session_names_him(
+    app: HubgovLab, standin: Standin, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ask("session", tab="t-1")
+    assert app.serverapp is not None
+    provider = app.serverapp.identity_provider
+    known = provider.get_user
+
+    async def from_the_hub(handler: Any) -> Any:
+        user: Any = known(handler)
+        user = await user if inspect.isawaitable(user) else user
+        user.hub_user = {"name": "root"}  # as jupyterhub-singleuser does
+        return user
+
+    monkeypatch.setattr(provider, "get_user", from_the_hub)
+    await ask("stop", {"reason": "maintenance"})
+    assert standin.stopped[-1]["reason"] == "maintenance (asked by root in the owner's JupyterLab)"
+
+
+async def test_a_deeply_nested_body_is_refused(app: HubgovLab, ask: Ask, jp_fetch: Any) -> None:
+    with pytest.raises(HTTPClientError) as refused:
+        await jp_fetch("hubgov", "extend", method="POST", body="[" * 100_000)
+    assert refused.value.code == 400

@@ -15,7 +15,7 @@ from core.test_histories import site as any_site
 from hypothesis import settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 from ledger.story import site, story
-from ledger.written import Written
+from ledger.written import Written, extensions_of
 
 from hubgov.clock import Instant
 from hubgov.core.metering import Entry, entry
@@ -212,6 +212,27 @@ def test_books_that_differ_from_the_picture_are_named(written: Begin) -> None:
         with play.ledger.engine.connect().execution_options(writes=True) as connection, connection.begin():
             connection.execute(schema.charge.insert(), [row | {"milli_gpus": milli, "cause": cause}])
         assert play.ledger.drift(play.state) == seen
+        assert play.ledger.drift(play.state, ended_since=play.now) == seen
+
+
+def test_of_the_books_a_look_at_lately_names_what_lives_or_ended_since(written: Begin) -> None:
+    play = written(site())
+    play.run("old", gpus=1)
+    old = play.bound("old")
+    play.finish("old")
+    ended = play.now
+    play.tick(3_600_000)
+    play.run("new", gpus=1)
+    new = play.bound("new")
+    for allocation in (old, new):
+        row = {"at": play.now, "allocation": allocation.id, "pool": allocation.pool, "flavor": allocation.flavor}
+        row |= {"team": "A", "project": "A", "milli_gpus": 500, "cause": "somebody's hand"}
+        with play.ledger.engine.connect().execution_options(writes=True) as connection, connection.begin():
+            connection.execute(schema.charge.insert(), [row])
+    wrong = {old.id: (500, 0), new.id: (1500, 1000)}
+    assert play.ledger.drift(play.state) == wrong
+    assert play.ledger.drift(play.state, ended_since=ended) == wrong
+    assert play.ledger.drift(play.state, ended_since=Instant(ended + 1)) == {new.id: (1500, 1000)}
 
 
 def test_jobs_are_no_tickets(written: Begin) -> None:
@@ -426,7 +447,7 @@ def test_a_workload_is_found_live_and_ended_with_its_attempts(written: Begin) ->
         assert reading.find_workload(connection, "gang") == play.ended["gang"]
         assert reading.find_workload(connection, "nobody") is None
         assert [a.attempt for a in reading.allocations_of(connection, "waits")] == [1, 2]
-        assert [e.code for e in reading.extensions_of(connection, "gang")] == ["extended", "beyond_self_serve"]
+        assert [e.code for e in extensions_of(connection, "gang")] == ["extended", "beyond_self_serve"]
         assert [s.id for s in reading.saves_of(connection, "nb")] == ["nb.1-s1"]
         found = reading.last_of_server(connection, "ann", "")
         assert found is not None

@@ -252,7 +252,14 @@ def test_which_file_system_a_folder_lies_on(path: str, kind: str) -> None:
     assert mounted_there(MOUNTS, path) == kind
 
 
-@pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "lustre", "9p", "fuse.sshfs"])
+NETWORK = (
+    "nfs", "nfs4", "cifs", "smb3", "lustre", "9p", "ceph", "gpfs", "beegfs", "glusterfs", "juicefs", "virtiofs",
+    "vboxsf", "davfs", "ocfs2", "gfs2", "fuse", "fuse.sshfs", "fuse.glusterfs", "fuse.juicefs", "fuse.ceph-fuse",
+    "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.mfs", "fuse.never-heard-of",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NETWORK)
 def test_a_network_file_system_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "file_system_of", lambda folder: kind)
     with pytest.raises(Invalid, match="network file system") as refused:
@@ -260,7 +267,10 @@ def test_a_network_file_system_is_refused(kind: str, tmp_path: Path, monkeypatch
     assert "local disk" in refused.value.hint
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", ""])
+@pytest.mark.parametrize(
+    "kind",
+    ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "fuseblk", "fuse.fuse-overlayfs", "fuse.gocryptfs", ""],
+)
 def test_a_local_one_is_not(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
     monkeypatch.setattr(database, "file_system_of", lambda folder: asked.append(folder) or kind)
@@ -276,3 +286,31 @@ def test_a_local_one_is_not(kind: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_other_databases_are_refused(url: str) -> None:
     with pytest.raises(Invalid):
         connect(url)
+
+
+def test_a_ledger_keeps_its_id_and_another_in_its_place_has_another(tmp_path: Path) -> None:
+    ids = []
+    for name in ("one", "one", "two"):
+        ledger = Ledger(f"sqlite:///{tmp_path}/{name}.sqlite", lambda text, version: site().build(version))
+        ledger.lead()
+        ids.append(ledger.id)
+        ledger.close()
+    assert ids[0] == ids[1] != ids[2]
+    assert all(len(found) == 8 for found in ids)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_ledger_whose_file_is_gone_is_renewed_no_more(replaced: bool, tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = Ledger(f"sqlite:///{path}", lambda text, version: site().build(version))
+    ledger.lead()
+    ledger.renew()
+    if replaced:
+        other = tmp_path / "backup.sqlite"
+        other.write_bytes(path.read_bytes())
+        other.replace(path)
+    else:
+        path.unlink()
+    with pytest.raises(StaleLeader, match="removed or replaced"):
+        ledger.renew()
+    ledger.close()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import sqlalchemy as sa
 from builders import Play, PolicyBuilder, snapshot
 
 from hubgov.clock import Instant
 from hubgov.core.metering import Entry
-from hubgov.core.model import Change, PolicyText
+from hubgov.core.model import Change, ExtensionRequest, PolicyText
 from hubgov.core.policy import Policy
 from hubgov.core.ranking import Ranking
 from hubgov.core.state import State
-from hubgov.ledger import reading
+from hubgov.ledger import reading, schema
+from hubgov.ledger.codec import decode
 from hubgov.ledger.ledger import Ledger
 
 
@@ -74,3 +76,10 @@ def compared(state: State, now: Instant) -> dict[str, Any]:
     kept["extensions"] = {k: e for k, e in state.extensions.items() if e.workload in state.workloads}
     kept["saves"] = {k: s for k, s in state.saves.items() if s.workload in state.workloads}
     return kept | {"order": order}
+
+
+def extensions_of(connection: sa.Connection, workload_id: str) -> list[ExtensionRequest]:
+    """Every request for more time of a workload, oldest first."""
+    table = schema.extension
+    bodies = connection.execute(sa.select(table.c.body).where(table.c.workload == workload_id)).scalars()
+    return sorted((decode(ExtensionRequest, body) for body in bodies), key=lambda e: (e.requested_at, e.id))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hubgov.cli.verbs.policy import edit_line
 from hubgov.core.policy import Policy
 from hubgov.policy import InUse, Usage, diff, in_use, load
 
@@ -67,7 +68,7 @@ def test_the_same_policy_has_no_difference() -> None:
     ],
 )  # fmt: skip
 def test_a_changed_value_is_told_in_the_words_of_the_file(old: str, new: str, expected: list[str]) -> None:
-    assert [str(edit) for edit in diff(policy_of(EXAMPLE), edited((old, new)))] == expected
+    assert [edit_line(edit) for edit in diff(policy_of(EXAMPLE), edited((old, new)))] == expected
 
 
 def test_a_rule_switched_off_and_an_entry_added_are_one_edit_each() -> None:
@@ -78,8 +79,8 @@ def test_a_rule_switched_off_and_an_entry_added_are_one_edit_each() -> None:
     assert edits[1].after == "null"
     assert "keep: {count: 2, for: 1h}" in (edits[1].before or "")
     assert edits[2].before is None
-    assert "parent: research" in str(edits[2])
-    assert str(diff(new, policy_of(EXAMPLE))[2]).startswith("- teams.nlp: {")
+    assert "parent: research" in edit_line(edits[2])
+    assert edit_line(diff(new, policy_of(EXAMPLE))[2]).startswith("- teams.nlp: {")
 
 
 def test_the_order_of_flavors_is_a_difference() -> None:
@@ -87,7 +88,7 @@ def test_the_order_of_flavors_is_a_difference() -> None:
     first = next(i for i, line in enumerate(lines) if line.startswith("  l40s-48g"))
     lines[first], lines[first + 1] = lines[first + 1], lines[first]
     edits = diff(policy_of(EXAMPLE), policy_of("\n".join(lines)))
-    assert [str(edit) for edit in edits] == [
+    assert [edit_line(edit) for edit in edits] == [
         "~ flavors (order): a100-80g, l40s-48g, ascend-910b -> a100-80g, ascend-910b, l40s-48g"
     ]
 

@@ -17,7 +17,7 @@ def sample(count: int, *, simulated: bool = False) -> Policy:
     text = sample_policy(devices, hostname="box", timezone="Asia/Shanghai", simulated=simulated)
     loaded = load(text)
     assert loaded.policy is not None, [str(one) for one in loaded.errors]
-    assert {problem.code for problem in loaded.warnings} <= {"no_devices"}
+    assert {problem.code for problem in loaded.problems} <= {"no_devices"}
     return loaded.policy
 
 

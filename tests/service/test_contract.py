@@ -68,3 +68,43 @@ def test_the_document_describes_every_route_with_its_answers(service: ServiceUnd
     workload = document["components"]["schemas"]["Workload"]["properties"]
     assert {"class", "expires_at", "devices", "lease_version", "extensions_left"} <= set(workload)
     assert "class_" not in workload
+
+
+def test_the_document_has_what_the_handlers_read(service: ServiceUnderTest) -> None:
+    paths = service.http.get(f"{PREFIX}openapi.json").json()["paths"]
+
+    def parameters(method: str, path: str) -> dict[str, tuple[str, bool, str]]:
+        found = paths[path][method]["parameters"]
+        return {p["name"]: (p["in"], p["required"], p["schema"]["type"]) for p in found}
+
+    form = parameters("get", "/spawn-options")
+    assert form == {
+        "user": ("query", True, "string"),
+        "server": ("query", False, "string"),
+        "groups": ("query", False, "array"),
+    }
+    assert parameters("put", "/policy")["If-Match"] == ("header", True, "string")
+    assert "If-Match" not in parameters("post", "/policy/check")
+    # As described, so it is: each of a list counts, and the other server's last choice is another's.
+    for server, profile in (("", "cpu"), ("b", "one")):
+        asked = service.ask("bo", profile, server=server).json()["id"]
+        service.call("bo", "DELETE", f"/workloads/{asked}", {})
+    query = "/spawn-options?user=bo&groups=nothing&groups=nlp"
+    assert [p["name"] for p in service.call("spawner", "GET", query).json()["projects"]] == ["chat"]
+    assert service.call("spawner", "GET", query).json()["last"]["profile"] == "cpu"
+    assert service.call("spawner", "GET", f"{query}&server=b").json()["last"]["profile"] == "one"
+
+
+def test_health_is_described_and_asks_nobody_who_he_is(service: ServiceUnderTest) -> None:
+    document = service.http.get(f"{PREFIX}openapi.json").json()
+    operation = document["paths"]["/health"]["get"]
+    assert operation["security"] == []
+    reference = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+    described = document["components"]["schemas"][reference.rpartition("/")[2]]
+    for address in (f"{PREFIX}health", f"{PREFIX}api/v1/health"):
+        answer = service.http.get(address)
+        assert answer.status_code == 200
+        assert set(answer.json()) == set(described["properties"]) == set(described["required"])
+        wrong = service.http.put(address)
+        assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")
+        assert wrong.headers["Allow"] == "GET"

@@ -28,9 +28,17 @@ def test_a_held_queue_starts_nothing_and_a_closed_one_takes_nothing(service: Ser
 
 
 def test_a_drained_node_takes_nothing_new(service: ServiceUnderTest) -> None:
+    def free() -> tuple[int, int]:
+        """Cards that the pools and the spawn form call free."""
+        (pool,) = service.call("amy", "GET", "/pools").json()["items"]
+        form = service.call("spawner", "GET", "/spawn-options?user=amy&groups=vision").json()
+        return pool["free"], next(p["free"] for p in form["profiles"] if p["name"] == "one")
+
+    assert free() == (2, 2)
     node = service.call("admin", "GET", "/devices").json()["items"][0]["node"]
     assert service.call("admin", "POST", f"/nodes/{node}/drain", {"reason": "fan"}).json()["drained"]
     assert {d["state"] for d in service.call("amy", "GET", "/devices").json()["items"]} == {"drained"}
+    assert free() == (0, 0), "what takes nothing new is not free, wherever it is counted"
     waiting = service.ask("amy").json()
     assert (waiting["state"], waiting["why"]) == ("pending", "waiting_devices")
     assert not service.call("admin", "POST", f"/nodes/{node}/undrain", {}).json()["drained"]
@@ -51,11 +59,18 @@ def test_the_policy_is_edited_against_its_version(service: ServiceUnderTest) -> 
     faulty = service.call("admin", "POST", "/policy/check", {"text": "version: 1\nquues: {}\n"}).json()
     assert not faulty["ok"]
     assert faulty["problems"][0]["line"]
-    refused(
-        service.call("admin", "PUT", "/policy", {"text": "quues: {}"}, headers={"If-Match": f'"{version}"'}),
-        400,
-        "policy_invalid",
+    match = {"If-Match": f'"{version}"'}
+    told = refused(
+        service.call("admin", "PUT", "/policy", {"text": "quues: {}"}, headers=match), 400, "policy_invalid"
     )
+    assert told["details"]["problems"][0] == told["hint"]
+    assert "there is no key 'quues' at the top; did you mean queues?" in told["hint"]
+    chinese = {**match, "Accept-Language": "zh-CN"}
+    told = refused(
+        service.call("admin", "PUT", "/policy", {"text": "quues: {}"}, headers=chinese), 400, "policy_invalid"
+    )
+    assert told["message"] == f"策略有 {len(told['details']['problems'])} 处错误，未应用"
+    assert "顶层没有键 'quues'；是否想写 queues？" in told["hint"]
     applied = service.call("admin", "PUT", "/policy", {"text": edited}, headers={"If-Match": f'"{version}"'})
     assert applied.json()["version"] == version + 1
     moved = service.call("admin", "PUT", "/policy", {"text": text}, headers={"If-Match": f'"{version}"'})

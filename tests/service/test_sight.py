@@ -83,6 +83,10 @@ def test_nothing_that_a_waiting_person_reads_names_other_teams_people(
     chinese = service.call("ava", "GET", f"/workloads/{cast['ava']}/why", headers={"Accept-Language": "zh-CN"})
     assert "等待配额" in chinese.json()["headline"]
     assert "bo" not in chinese.json()["headline"]
+    owners = {h["owner"] for b in chinese.json()["blockers"] for h in b["held_by"]}
+    devices = service.call("ava", "GET", "/devices", headers={"Accept-Language": "zh-CN"}).json()["items"]
+    assert "团队 nlp" in owners
+    assert "团队 nlp" in {d["owner"] for d in devices}
 
 
 ADMIN_ONLY: list[tuple[str, str, Any]] = [

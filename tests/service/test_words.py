@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 from builders import HOUR_MS, Play, a_policy, a_workload
 from hubgov_spawner import refusals
 from hubgov_spawner.client import ServiceError
+from spoken import blanks, calls, sentences, spoken, untranslated
 
 import hubgov
-from hubgov import texts
 from hubgov.control.actor import ADMIN, APPROVE, Actor, approvers, may_change, may_see
 from hubgov.core.model import ExtensionState
 from hubgov.core.policy import Caps
@@ -20,12 +21,13 @@ from hubgov.core.states import Event
 from hubgov.service.audit import AUDIT
 from hubgov.service.auth import actor_of
 from hubgov.service.documents import server_url
+from hubgov.service.error_texts import HINTS, MESSAGES, told
 from hubgov.service.sentences import Reader
 
 DAILY = {
     "workload_submitted", "workload_admitted", "workload_moved", "allocation_reserved", "server_claimed",
     "processes_known", "documents_saved", "save_requested", "save_answered", "warning_issued",
-    "extension_counted", "node_seen", "tariff_ended",
+    "extension_counted", "node_seen", "decision_told", "tariff_ended",
 }  # fmt: skip
 """Events of the daily run, which the audit leaves out."""
 
@@ -80,9 +82,38 @@ def test_an_answer_of_the_service_is_no_silence(status: int, reason: str, shown:
 
 
 def test_errors_in_chinese_keep_what_was_said_and_others_stay() -> None:
-    assert texts.error("in_use", "nb-1 {x}", "cancel it", "zh") == ("仍在使用：nb-1 {x}", "cancel it")
-    assert texts.error("in_use", "nb-1", "cancel it", "en") == ("nb-1", "cancel it")
-    assert texts.error("odd", "nb-1", "h", "zh") == ("nb-1", "h")
+    taken = "the new policy takes away what work still needs: nb-1 {x}"
+    assert told(taken, "try again", "zh") == ("新策略会移除仍在使用的内容：nb-1 {x}", "请重试")
+    assert told(taken, "try again", "en") == (taken, "try again")
+    assert told("odd", "h", "zh") == ("odd", "h")
+    assert told("lease: '4 hours' is not a duration; write 4h", "", "zh") == (
+        "lease：'4 hours' 不是时长；请写 4h",
+        "",
+    )
+
+
+def test_every_error_that_the_service_raises_has_chinese() -> None:
+    errors = {"Invalid", "NotFound", "NotAllowed", "Conflict", "Ended", "PolicyMoved", "KeyReused", "TooMany"}
+    errors |= {"Unavailable", "_Unauthorized"}
+    messages: set[str] = set()
+    hints: set[str] = set()
+    for name in ("service", "service/handlers", "control"):
+        for call in calls(Path(hubgov.__file__).parent / name, errors):
+            messages.update(sentences(call.args[0]))
+            hints.update(s for keyword in call.keywords if keyword.arg == "hint" for s in sentences(keyword.value))
+    assert len(messages) > 40
+    assert len(hints) > 30
+    # What has no word of its own but a value: "until: …".
+    worded = {m for m in messages if re.search("[a-z]{3,}", re.sub(r"^[\w-]+: |X\d", "", m))}
+    assert untranslated(worded, MESSAGES) == []
+    assert untranslated({h for h in hints if spoken(h)}, HINTS) == []
+
+
+def test_no_row_of_the_errors_is_left_over() -> None:
+    for rows in (MESSAGES, HINTS):
+        assert len({english for english, _ in rows}) == len(rows)
+        for english, chinese in rows:
+            assert blanks(english) == blanks(chinese), english
 
 
 @pytest.mark.parametrize(

@@ -66,15 +66,29 @@ def a_spawner(service: Standin, user_options: Any = None, **change: Any) -> Gove
     return spawner
 
 
+async def arrived() -> None:
+    """Wait until every report of the running loop that is on its way has arrived, or was given up."""
+    loop = asyncio.get_running_loop()
+    mine = [task for task in reports._on_their_way if task.get_loop() is loop]
+    if mine:
+        await asyncio.wait(mine)
+
+
+async def close() -> None:
+    """Close the connections of the running loop."""
+    for http in client._shared.pop(asyncio.get_running_loop(), {}).values():
+        await http.aclose()
+
+
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
     """Run it in a loop of its own, with every report arrived and every connection closed at its end."""
 
     async def whole() -> None:
         try:
             await scenario()
-            await reports.arrived()
+            await arrived()
         finally:
-            await client.close()
+            await close()
 
     asyncio.run(whole())
 
@@ -100,4 +114,4 @@ async def running(service: Standin) -> AsyncIterator[Governed]:
     spawner = a_spawner(service)
     await spawner.start()
     yield spawner
-    await reports.arrived()
+    await arrived()

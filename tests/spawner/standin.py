@@ -124,6 +124,7 @@ def receipt(**changes: Any) -> dict[str, Any]:
         "cost": {"amount": "148.000000", "currency": "CNY"},
         "devices_free_at": "2026-03-02T10:35:04Z",
         "lost": ["variables of kernel python3 (a.ipynb)"],
+        "timezone": "Asia/Shanghai",
         **changes,
     }
 
@@ -146,7 +147,7 @@ class Standin:
         self.saving = False
         """Whether a stop waits for documents to be saved."""
         self.device_nodes: list[str] = []
-        self.environment = {"CUDA_VISIBLE_DEVICES": "GPU-1"}
+        self.environment = {"CUDA_VISIBLE_DEVICES": "GPU-1", "HUBGOV_URL": "http://where.servers/find/it"}
         self.asked: list[tuple[str, str, Any]] = []
         """(method, address, body) of each request but the long polls, in order."""
         self.languages: list[str] = []

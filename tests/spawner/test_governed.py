@@ -9,8 +9,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hubgov_spawner import reports
-from spawner.governing import a_spawner, has, refusal_of, run
+from spawner.governing import a_spawner, arrived, has, refusal_of, run
 from spawner.standin import TOKEN, Standin, decision, options, profile
 
 from hubgov import processes
@@ -144,7 +143,7 @@ def test_a_report_that_is_turned_down_ends_the_start(word: str, service: Standin
         error = await refusal_of(spawner)
         assert (error.reason, error.status_code) == ("over", 409)
         assert not spawner.running
-        await reports.arrived()
+        await arrived()
         assert len(service.told("ended")) == (0 if word == "launch" else 1)
 
     run(scenario)
@@ -214,7 +213,7 @@ def test_a_start_that_fails_is_reported(service: Standin) -> None:
         spawner.broken = OSError("no such program")
         with pytest.raises(OSError, match="no such program"):
             await spawner.start()
-        await reports.arrived()
+        await arrived()
         assert service.told("ended") == [{"attempt": 1, "code": None, "signal": None, "by_owner": False}]
 
     run(scenario)
@@ -227,7 +226,7 @@ def test_a_start_that_takes_too_long_is_no_cancellation(service: Standin) -> Non
         error = await refusal_of(spawner)
         assert error.reason == "timeout"
         spawner.run_post_stop_hook()
-        await reports.arrived()
+        await arrived()
         assert service.cancelled() == []
         assert len(service.told("ended")) == 1
 
@@ -319,7 +318,7 @@ def test_the_environment_is_that_of_the_grant(service: Standin) -> None:
         assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-1"
         assert (seen["HUBGOV_WORKLOAD_ID"], seen["HUBGOV_ALLOCATION_ID"]) == ("nb-1", "nb-1.1")
         assert "NVIDIA_VISIBLE_DEVICES" not in seen
-        assert (seen["A"], seen["HUBGOV_URL"]) == ("b", service.url)
+        assert (seen["A"], seen["HUBGOV_URL"]) == ("b", "http://where.servers/find/it")
         assert TOKEN not in seen.values()
 
     run(scenario)
@@ -330,6 +329,7 @@ def test_without_devices_the_variable_is_empty(service: Standin) -> None:
         service.environment = {}
         spawner = a_spawner(service, environment={"CUDA_VISIBLE_DEVICES": "0"})
         await spawner.start()
-        assert spawner.environment_seen["CUDA_VISIBLE_DEVICES"] == ""
+        seen = spawner.environment_seen
+        assert (seen["CUDA_VISIBLE_DEVICES"], seen["ASCEND_RT_VISIBLE_DEVICES"]) == ("", "")
 
     run(scenario)

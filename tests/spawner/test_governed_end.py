@@ -6,12 +6,12 @@ import asyncio
 import logging
 
 import pytest
-from hubgov_spawner import GovernedMixin, HubGovSpawner, reports
+from hubgov_spawner import GovernedMixin, HubGovSpawner
 from hubgov_spawner.guarding import Guarding
 from hubgov_spawner.housing import Housing
 from hubgov_spawner.standing import Standing
 from jupyterhub.spawner import Spawner, SpawnException
-from spawner.governing import a_spawner, has, refusal_of, run, running
+from spawner.governing import a_spawner, arrived, has, refusal_of, run, running
 from spawner.standin import TOKEN, Standin
 from traitlets.config import LoggingConfigurable
 
@@ -108,7 +108,7 @@ def test_a_spawn_that_a_person_takes_back_unwinds_at_once(granted: bool, service
         assert await spawner.poll() is not None
         spawner.run_post_stop_hook()
         spawner.clear_state()
-        await reports.arrived()
+        await arrived()
         assert service.cancelled() == ["nb-1"]
         assert len(service.told("ended")) == granted
 
@@ -122,7 +122,7 @@ def test_a_hub_that_ends_leaves_the_ticket(service: Standin) -> None:
         await has(lambda: service.polls, "the spawn waits")
         started.cancel()  # no hook follows: the loop stops
         await asyncio.wait([started])
-        await reports.arrived()
+        await arrived()
         assert service.cancelled() == []
 
     run(scenario)
@@ -142,7 +142,7 @@ def test_a_restarted_hub_goes_on_with_the_same_attempt(service: Standin) -> None
         assert not again.hubgov_simulated
         await again.get_url()
         await again.stop()
-        await reports.arrived()
+        await arrived()
         assert service.words()[3:] == ["stopping", "ended"]
 
     run(scenario)
@@ -172,7 +172,7 @@ def test_a_start_that_a_killed_hub_did_not_finish_is_told_by_the_next(service: S
         again.load_state(state)
         again.running = True
         await again.get_url()
-        await reports.arrived()
+        await arrived()
         assert service.words()[3:] == ["processes", "ready"]
 
     run(scenario)

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hubgov_spawner import choices, client, options, options_form, page_texts
+from hubgov_spawner import choices, options, options_form, page_texts
 from hubgov_spawner.choices import Choice
 from hubgov_spawner.client import Client
 from jupyterhub.spawner import SpawnException
+from spawner.governing import close
 from spawner.standin import TOKEN, Standin, decision, profile
 from spawner.standin import options as answer
 
@@ -296,7 +297,7 @@ def rendered(url: str, cookie: str = "", accept: str = "en") -> str:
         try:
             return await options_form.options_form(spawner)
         finally:
-            await client.close()
+            await close()
 
     return asyncio.run(scenario())
 

@@ -10,14 +10,16 @@ from typing import Any
 
 import jupyterhub
 import pytest
-from hubgov_spawner import client, pages, receipts, refusals
+from hubgov_spawner import pages, receipts, refusals
 from hubgov_spawner.client import Client
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
 from jupyterhub._data import DATA_FILES_PATH
+from spawner.governing import close
 from spawner.standin import TOKEN, Standin, receipt, workload
 from traitlets.config import Config
 
-from hubgov.wire import Receipt, Workload, from_json
+from hubgov.wire import Receipt, Workload
+from hubgov.wire_json import from_json
 
 STOCK = str(Path(DATA_FILES_PATH) / "templates")
 HOSTILE = "<script>alert(1)</script>"
@@ -116,7 +118,7 @@ def a_user(view: receipts.View | None) -> SimpleNamespace:
 
 
 def a_view(lang: str = "en", options: dict[str, Any] | None = None, **change: Any) -> receipts.View:
-    return receipts.as_view(from_json(Receipt, receipt(**change)), lang, "Asia/Shanghai", options or {})
+    return receipts.as_view(from_json(Receipt, receipt(**change)), lang, options or {})
 
 
 TAG = {"en": "en", "zh": "zh-CN"}
@@ -287,10 +289,11 @@ def test_a_page_does_not_wait_for_a_service_that_does_not_answer(monkeypatch: py
             log = logging.getLogger("test")
             assert await receipts.view(asked, "amy", "second", {}, log) is not None
             assert await receipts.view(asked, "amy", "", {}, log) is None
+            assert {path.split("/")[1] for _, path, _ in service.asked} <= {"servers"}, "the receipt is enough"
             monkeypatch.setattr(receipts, "PAGE_SECONDS", 0.0)
             return await receipts.view(asked, "amy", "second", {}, log)
         finally:
-            await client.close()
+            await close()
 
     try:
         assert asyncio.run(scenario()) is None

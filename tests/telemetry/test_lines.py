@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.lines import Unavailable, decode, encode
 from hubgov.telemetry.probe import DeviceProcess, DeviceReading
 

@@ -17,7 +17,7 @@ from telemetry.fake_prober import fake_prober, script
 from telemetry.patience import is_gone, ticking, until
 
 from hubgov.clock import FakeClock, Instant
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.lines import encode
 from hubgov.telemetry.nvml import Happening, NvmlProbe, Patience, ProbeEvent, exponential, with_remembered
 from hubgov.telemetry.nvml_child import EXIT_DRIVER, EXIT_NO_LIBRARY

@@ -8,7 +8,7 @@ import pynvml
 import pytest
 from telemetry.fake_nvml import ALL_ONES, MIB, FakeCard, FakeLibrary, install
 
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.nvml_child import DriverTroubleError, Reader
 from hubgov.telemetry.probe import DeviceProcess, DeviceReading
 

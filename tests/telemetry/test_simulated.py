@@ -16,7 +16,7 @@ import pytest
 from telemetry.patience import ticking, until
 
 from hubgov.clock import FakeClock
-from hubgov.core.model import Health
+from hubgov.core.devices import Health
 from hubgov.telemetry.probe import DeviceProcess, Reading
 from hubgov.telemetry.simulated import CpuMeter, Load, SimulatedModel, SimulatedProbe, simulated_uuid
 

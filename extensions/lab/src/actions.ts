@@ -10,6 +10,15 @@ import type { Session } from './session';
 import type { Texts } from './texts';
 
 const CHOICES = [1800, 3600, 7200, 14400, 28800];
+const LEAST = 60;
+
+/** The extensions to choose from: those that the longest time leaves room for, and what is left of it. */
+export function choices(room: number): number[] {
+  const fitting = CHOICES.filter(seconds => seconds <= room);
+  const all = fitting.length < CHOICES.length && room >= LEAST ? [...fitting, room] : fitting;
+  // With no room at all the service says which rule it is, and what can be done.
+  return all.length > 0 ? [...new Set(all)] : CHOICES.slice(0, 1);
+}
 
 /** The actions, shared by the popover, the toasts and the commands. */
 export class Actions {
@@ -30,31 +39,40 @@ export class Actions {
       : this.texts.__('The governing service does not answer. What runs goes on.');
   }
 
+  /** Seconds that the policy's longest time still leaves; Infinity without one. */
+  get room(): number {
+    const hard = Date.parse(this.session.workload?.hard_end_at ?? '') || Infinity;
+    return Math.max(0, Math.floor((hard - this.end) / 1000));
+  }
+
   /** Seconds of the extension that one click gives; null when the policy gives none. */
   get step(): number | null {
     const workload = this.session.workload;
-    const step = workload?.extension_step_seconds ?? null;
-    return workload?.expires_at && workload.extensions_left !== 0 ? step : null;
+    const whole = workload?.extension_step_seconds ?? 0;
+    const step = Math.min(whole, this.room);
+    const worthIt = step > 0 && (step === whole || step >= LEAST);
+    return workload?.expires_at && workload.extensions_left !== 0 && worthIt ? step : null;
   }
 
-  /** The new stop time that an extension would bring, as far as this side can tell. */
+  /** The new end that an extension would bring. */
   preview(seconds: number): string {
-    const workload = this.session.workload;
-    const from = Date.parse(workload?.expires_at ?? '') || this.session.now();
-    const hard = Date.parse(workload?.hard_end_at ?? '') || Infinity;
-    return clockText(new Date(Math.min(from + seconds * 1000, hard)).toISOString(), this.session, this.texts);
+    return clockText(new Date(this.end + seconds * 1000).toISOString(), this.session, this.texts);
+  }
+
+  private get end(): number {
+    return Date.parse(this.session.workload?.expires_at ?? '') || this.session.now();
   }
 
   /** Extend by the policy's step, or ask how long where there is none. */
   async extend(): Promise<void> {
     const step = this.step;
-    await (step === null ? this.extendOther() : this.request(step, this.texts.__('Extended in JupyterLab')));
+    await (step === null ? this.extendOther() : this.request(step, ''));
   }
 
   /** Ask how long and why, then extend. */
   async extendOther(): Promise<void> {
     const { __ } = this.texts;
-    const body = new ExtendForm(this.texts, seconds => this.preview(seconds));
+    const body = new ExtendForm(this.texts, choices(this.room), seconds => this.preview(seconds));
     const result = await showDialog({
       title: __('Extend this session'),
       body,
@@ -92,7 +110,7 @@ export class Actions {
       return;
     }
     try {
-      await this.session.api.stop(__('Stopped in JupyterLab'));
+      await this.session.api.stop('');
       Notification.info(__('Documents are being saved; then the GPU is given back.'), { autoClose: false });
     } catch (error) {
       Notification.error(fitting(__('Not stopped: %1', messageOf(error))), { autoClose: false });
@@ -155,16 +173,16 @@ export class Actions {
 
 /** How long and why, with the new stop time shown before it applies. */
 class ExtendForm extends Widget implements Dialog.IBodyWidget<{ seconds: number; reason: string }> {
-  constructor(texts: Texts, preview: (seconds: number) => string) {
+  constructor(texts: Texts, offered: number[], preview: (seconds: number) => string) {
     super();
     const { __ } = texts;
     this.addClass('hubgov-Form');
-    for (const seconds of CHOICES) {
+    for (const seconds of offered) {
       const option = element('option', __('+%1, until %2', span(seconds, __), preview(seconds)));
       (option as HTMLOptionElement).value = `${seconds}`;
       this.seconds.append(option);
     }
-    this.seconds.value = '3600';
+    this.seconds.value = `${offered.includes(3600) ? 3600 : offered[offered.length - 1]}`;
     this.seconds.className = 'jp-mod-styled';
     this.reason.className = 'jp-mod-styled';
     this.reason.rows = 3;

@@ -38,6 +38,7 @@ export interface IWorkload {
   notices: INotice[];
   save_requested: string | null;
   resume_documents: string[];
+  extension: IExtension | null;
 }
 
 export interface IBlocker {
@@ -65,10 +66,13 @@ export interface IError {
 }
 
 export interface IExtension {
+  id: string;
   state: string;
   by_seconds: number;
   expires_at: string | null;
   needs: string[];
+  decided_by: string | null;
+  decision_reason: string | null;
 }
 
 export interface IExtendAnswer {
@@ -114,9 +118,11 @@ export class Api {
   /** This tab, so that the server knows whom it still waits for when it saves. */
   readonly tab = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 12)}`;
 
-  session(after: number | null, wait: number, signal: AbortSignal): Promise<ISnapshot> {
+  /** `workload`: what this tab was loaded for; empty while it doesn't know. */
+  session(after: number | null, wait: number, workload: string, signal: AbortSignal): Promise<ISnapshot> {
     const since = after === null ? '' : `&after=${after}&wait=${wait}`;
-    return this.ask(`session?tab=${this.tab}${since}`, { signal });
+    const who = `tab=${this.tab}&visible=${document.hidden ? 0 : 1}&workload=${encodeURIComponent(workload)}`;
+    return this.ask(`session?${who}${since}`, { signal });
   }
 
   extend(seconds: number, reason: string, key: string): Promise<IExtendAnswer> {

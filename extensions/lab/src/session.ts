@@ -66,7 +66,7 @@ export class Session {
     if (left === null || workload === null) {
       return 0;
     }
-    const warned = workload.notices.filter(n => n.kind !== 'idle').map(n => n.threshold_seconds);
+    const warned = workload.notices.filter(n => n.kind === 'expiring').map(n => n.threshold_seconds);
     return level(left, workload.lease_seconds, warned);
   }
 
@@ -135,7 +135,12 @@ export class Session {
     this.request = request;
     const timer = window.setTimeout(() => request.abort(), (waiting ? wait + 10 : 10) * 1000);
     try {
-      return await this.api.session(waiting ? this.snapshot!.revision : null, wait, request.signal);
+      return await this.api.session(
+        waiting ? this.snapshot!.revision : null,
+        wait,
+        this.loadedFor,
+        request.signal
+      );
     } finally {
       window.clearTimeout(timer);
       this.request = null;
@@ -145,6 +150,7 @@ export class Session {
   private accept(snapshot: ISnapshot): void {
     const governed = this.governed;
     this.snapshot = snapshot;
+    this.loadedFor ||= snapshot.workload?.id ?? '';
     this.lostAt = null;
     if (snapshot.governed) {
       this.reading = { service: Date.parse(snapshot.now), local: Date.now(), rate: snapshot.rate };
@@ -166,6 +172,7 @@ export class Session {
   }
 
   private snapshot: ISnapshot | null = null;
+  private loadedFor = '';
   private reading: IReading = { service: Date.now(), local: Date.now(), rate: 1 };
   private lostAt: number | null = null;
   private asked = false;

@@ -11,11 +11,15 @@ import sys
 import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from hubgov_spawner import isolation
 
 from hubgov import texts
-from hubgov.cli.screen import language
+from hubgov.cli.cli_texts import text
+from hubgov.cli.help_texts import help_in
+from hubgov.cli.lazy import VERBS
+from hubgov.cli.screen import asked_language, language
 from hubgov.config import private_folder
 from hubgov.demo import settings
 from hubgov.demo.demo_texts import DEMO
@@ -28,8 +32,8 @@ FAST_RATE = 60
 
 def run(arguments: Sequence[str]) -> int:
     """The verb's exit status: 0 up (or down), 1 with the reason and what to do."""
-    options = _parser().parse_args(arguments)
-    lang = options.lang or language(os.environ)
+    lang = asked_language(arguments) or language(os.environ)
+    options = _parser(lang).parse_args(arguments)
     try:
         state = private_folder(Path(options.state).expanduser().resolve())
         with _alone(state):
@@ -49,19 +53,31 @@ def _alone(state: Path) -> Iterator[None]:
         yield
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="hubgov demo", description=__doc__)
-    add = parser.add_argument
-    add("--port", type=_port, help="port of the hub's page (8000)")
-    add("--state", default="~/.local/share/hubgov/demo", help="folder of everything that it keeps")
-    add("--fast", action="store_true", help=f"let policy time pass {FAST_RATE} times as fast; for a tour")
-    add("--lang", choices=texts.LANGUAGES, help="language of what is printed here")
-    add("--simulated", action="store_true", help="simulated devices even where there are real ones")
-    add("--policy", default="", help="policy to begin with, instead of the sample cut out of this box")
-    add("--timezone", help="time zone of the sample policy; the machine's own by default")
-    add("--no-browser", action="store_true", help="open no browser")
-    add("--new-passwords", action="store_true", help="new passwords for the four sign-ins")
-    add("--down", action="store_true", help="stop everything")
+def _parser(lang: str) -> argparse.ArgumentParser:
+    about = "JupyterHub with hubgov on this machine, in one command; again to bring back what was killed."
+    parser = argparse.ArgumentParser(
+        prog="hubgov demo",
+        description=help_in(about, lang),
+        epilog=f"{text('example', lang)} {VERBS['demo'].example}",
+        add_help=False,
+    )
+
+    def add(flag: str, help_: str, **how: Any) -> None:
+        names = ("-h", flag) if flag == "--help" else (flag,)
+        parser.add_argument(*names, help=help_in(help_, lang), **how)
+
+    add("--help", "show this help message and exit", action="help")
+    add("--port", "port of the hub's page (8000)", type=_port, metavar="N")
+    add("--state", "folder of everything that it keeps", default="~/.local/share/hubgov/demo", metavar="DIR")
+    add("--fast", f"let policy time pass {FAST_RATE} times as fast; for a tour", action="store_true")
+    add("--lang", "language of what is printed here", choices=texts.LANGUAGES)
+    add("--simulated", "simulated devices even where there are real ones", action="store_true")
+    about_policy = "policy to begin with, instead of the sample cut out of this box"
+    add("--policy", about_policy, default="", metavar="FILE")
+    add("--timezone", "time zone of the sample policy; the machine's own by default", metavar="NAME")
+    add("--no-browser", "open no browser", action="store_true")
+    add("--new-passwords", "new passwords for the four sign-ins", action="store_true")
+    add("--down", "stop everything", action="store_true")
     return parser
 
 

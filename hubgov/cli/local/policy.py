@@ -1,10 +1,10 @@
-"""`hubgov policy check`: what is wrong with a policy file, without a service."""
+"""`hubgov policy check` and `hubgov schema`: what is wrong with a policy file and what it may hold."""
 
 from __future__ import annotations
 
 from hubgov.cli.files import read_text
 from hubgov.cli.screen import Screen
-from hubgov.policy import Problem, load
+from hubgov.policy import Problem, load, schema
 
 
 def check(path: str, as_json: bool, *, screen: Screen | None = None) -> int:
@@ -13,21 +13,28 @@ def check(path: str, as_json: bool, *, screen: Screen | None = None) -> int:
     text = read_text(path)
     loaded = load(text, name="stdin" if path == "-" else path)
     if as_json:
-        screen.document({"ok": loaded.policy is not None, "problems": [_document(p) for p in loaded.problems]})
+        screen.document(
+            {"ok": loaded.policy is not None, "problems": [_document(p, screen.lang) for p in loaded.problems]}
+        )
     else:
         for problem in loaded.problems:
-            screen.line(str(problem))
+            screen.line(problem.told(screen.lang))
         if loaded.policy is not None:
             screen.done(screen.text("policy_fine", file=path))
     return 0 if loaded.policy is not None else 1
 
 
-def _document(problem: Problem) -> dict[str, object]:
+def document_schema() -> object:
+    """The JSON Schema of the policy file."""
+    return schema()
+
+
+def _document(problem: Problem, lang: str) -> dict[str, object]:
     """As POST /policy/check answers it."""
     return {
         "line": problem.line,
         "path": problem.path,
         "code": problem.code,
         "severity": problem.severity,
-        "text": str(problem),
+        "text": problem.told(lang),
     }

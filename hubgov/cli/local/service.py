@@ -14,6 +14,7 @@ from traitlets.config import Application
 
 from hubgov import __version__
 from hubgov.app import Service, Surroundings
+from hubgov.cli.lazy import VERBS
 from hubgov.config import HubGov
 from hubgov.errors import HubgovError
 
@@ -25,6 +26,7 @@ class ServiceApp(Application):
     version = __version__
     description = "The hubgov service: queues, quotas and leases over a ledger. Started by JupyterHub."
     classes = [HubGov]
+    examples = VERBS["service"].example
 
     status = 0
 

@@ -32,8 +32,8 @@ def _shown(
 
 def quota(
     ctx: typer.Context,
-    team: Annotated[str | None, typer.Option("--team", help="Of this team.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="In this pool.")] = None,
+    team: Annotated[str | None, typer.Option("--team", metavar="NAME", help="Only of this team.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", metavar="NAME", help="Only in this pool.")] = None,
 ) -> int:
     """Quota and use, one's own teams first."""
     screen = options.screen_of(ctx)

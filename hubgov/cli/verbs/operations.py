@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hubgov.cli import cells, options
+from hubgov.cli.event_texts import event_word, state_word
 from hubgov.cli.running import DONE
 from hubgov.cli.screen import Table
 
@@ -17,9 +18,11 @@ NodeName = Annotated[str, typer.Argument(metavar="NODE", help="A node's name.")]
 
 def audit(
     ctx: typer.Context,
-    workload: Annotated[str | None, typer.Option("--workload", metavar="ID", help="Of this workload.")] = None,
+    workload: Annotated[str | None, typer.Option("--workload", metavar="ID", help="Only of this workload.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Also the daily run, not only people's acts.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most so many rows.")
+    ] = 100,
 ) -> int:
     """Who did what and why, newest first. Without --workload for admins only."""
     screen = options.screen_of(ctx)
@@ -32,11 +35,11 @@ def audit(
         (
             cells.clock(line.at),
             cells.plain(line.actor),
-            line.event,
+            event_word(line.event, screen.lang),
             cells.plain(line.workload),
             line.record,
-            cells.plain(line.from_),
-            cells.plain(line.to),
+            cells.plain(state_word(line.from_, screen.lang)),
+            cells.plain(state_word(line.to, screen.lang)),
             cells.plain(line.reason),
         )
         for line in page.items

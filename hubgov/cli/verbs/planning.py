@@ -15,39 +15,66 @@ KINDS = ("notebook", "training", "inference", "batch_inference", "evaluation", "
 
 def plan(
     ctx: typer.Context,
-    queue: Annotated[str, typer.Option("--queue", help="The queue that would take it.")],
+    queue: Annotated[str, typer.Option("--queue", metavar="NAME", help="The queue that would take it.")],
     gpus: Annotated[str, typer.Option("--gpus", metavar="N[,N…]", help="How many, or the counts that would do.")],
-    project: Annotated[str | None, typer.Option("--project", help="On whose account.")] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="Of what kind; else the queue's only one.")] = None,
+    project: Annotated[
+        str | None,
+        typer.Option("--project", metavar="NAME", help="On the account of this project; else your first."),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(KINDS)}; else the queue's only one."),
+    ] = None,
     flavor: Annotated[
-        list[str] | None, typer.Option("--flavor", help="A card type; more than one may be named.")
+        list[str] | None, typer.Option("--flavor", metavar="NAME", help="A card type; may be given more than once.")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Of each device, such as 20GiB.")
+        str | None, typer.Option("--memory", metavar="SIZE", help="Memory of each device, such as 20GiB.")
     ] = None,
-    cpus: Annotated[int | None, typer.Option("--cpus", min=0, max=10**6, help="CPUs.")] = None,
-    ram: Annotated[str | None, typer.Option("--ram", metavar="SIZE", help="Main memory, such as 64GiB.")] = None,
+    cpus: Annotated[int | None, typer.Option("--cpus", metavar="N", min=0, max=10**6, help="CPUs in all.")] = None,
+    ram: Annotated[
+        str | None, typer.Option("--ram", metavar="SIZE", help="Main memory in all, such as 64GiB.")
+    ] = None,
     need: Annotated[
-        list[str] | None, typer.Option("--need", metavar="K=V", help="A label that the node must have.")
+        list[str] | None,
+        typer.Option("--need", metavar="K=V", help="A label that the node must have, such as net=ib."),
     ] = None,
     lease: Annotated[str | None, typer.Option("--lease", metavar="TIME", help="For how long, such as 4h.")] = None,
-    retry: Annotated[int | None, typer.Option("--retry", min=0, max=1000, help="Tries after a failure.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="What to call it.")] = None,
-    model: Annotated[str | None, typer.Option("--model", help="The model that it works on.")] = None,
-    label: Annotated[list[str] | None, typer.Option("--label", metavar="K=V", help="A label of its own.")] = None,
+    retry: Annotated[
+        int | None, typer.Option("--retry", metavar="N", min=0, max=1000, help="Further tries after a failure.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What to call it.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The model that it works on.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="K=V", help="A label for it; may be given more than once."),
+    ] = None,
     after: Annotated[
-        list[str] | None, typer.Option("--after", metavar="ID", help="Once this one has ended.")
+        list[str] | None, typer.Option("--after", metavar="ID", help="Only once this one has ended.")
     ] = None,
-    priority: Annotated[int | None, typer.Option("--priority", help="Within the queue's range.")] = None,
+    priority: Annotated[
+        int | None, typer.Option("--priority", metavar="N", help="Higher is more urgent; within the queue's range.")
+    ] = None,
     nodes: Annotated[
-        str | None, typer.Option("--nodes", metavar="N|any", help="Equal shards, or whatever fits.")
+        str | None,
+        typer.Option("--nodes", metavar="N|any", help="Equal shards on so many nodes, or whatever fits; else one."),
     ] = None,
-    non_preemptible: Annotated[bool, typer.Option("--non-preemptible", help="Never to be reclaimed.")] = False,
+    non_preemptible: Annotated[
+        bool, typer.Option("--non-preemptible", help="Never to be reclaimed, where the queue allows it.")
+    ] = False,
     override: Annotated[
-        str | None, typer.Option("--override", metavar="REASON", help="Past a guard, and why.")
+        str | None,
+        typer.Option("--override", metavar="REASON", help="Past a guard where the queue allows it, and why."),
     ] = None,
     start_deadline: Annotated[
-        str | None, typer.Option("--start-deadline", metavar="TIME", help="From reserved to running.")
+        str | None,
+        typer.Option(
+            "--start-deadline",
+            metavar="TIME",
+            help="Given up when it does not run within this time of being granted.",
+        ),
     ] = None,
 ) -> int:
     """The Decision that this request would get now, with its cost. 3 when it would be refused."""

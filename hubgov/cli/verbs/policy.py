@@ -25,6 +25,14 @@ def check(ctx: typer.Context, file: File) -> int:
     return check_file(file, screen.json, screen=screen)
 
 
+def schema(ctx: typer.Context) -> int:
+    """The JSON Schema of the policy file, as one document."""
+    from hubgov.cli.local.policy import document_schema
+
+    options.screen_of(ctx).document(document_schema())
+    return DONE
+
+
 def diff(ctx: typer.Context, file: File) -> int:
     """What a file would change of the policy in force: + new, - gone, ~ changed."""
     screen = options.screen_of(ctx)

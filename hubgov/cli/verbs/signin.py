@@ -20,10 +20,20 @@ _MOST_BYTES = 10_000
 
 def login(
     ctx: typer.Context,
-    url: Annotated[str | None, typer.Option("--url", help="Of the service, or of its hub.")] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Your name at the hub.")] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", metavar="URL", help="Of the hub or its service; else HUBGOV_URL, else this machine's hub."
+        ),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="NAME", help="Your name at the hub; else the one on this machine."),
+    ] = None,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long the token is good for.")] = DAYS,
+    days: Annotated[
+        int, typer.Option("--days", metavar="N", min=1, max=3650, help="For how many days the token is good.")
+    ] = DAYS,
 ) -> int:
     """Get a token from the hub for this service and keep it, readable by you only. It is never printed."""
     screen = options.screen_of(ctx)
@@ -43,10 +53,18 @@ def login(
 
 def _from_stdin() -> str:
     """All of stdin but its last line break, so that `echo PASSWORD |` works."""
-    return sys.stdin.read(_MOST_BYTES).removesuffix("\n").removesuffix("\r")
+    return _text(sys.stdin.buffer.read(_MOST_BYTES).removesuffix(b"\n").removesuffix(b"\r"))
 
 
 def _asked(screen: Screen, user: str, url: str) -> str:
     if not sys.stdin.isatty():
         raise options.Usage("no_password")
-    return getpass.getpass(screen.text("password", user=user, url=url))
+    return _text(getpass.getpass(screen.text("password", user=user, url=url)).encode(errors="surrogateescape"))
+
+
+def _text(password: bytes) -> str:
+    """Whatever the locale makes of other bytes, the hub would not take it."""
+    try:
+        return password.decode()
+    except UnicodeDecodeError:
+        raise options.Usage("password_not_text") from None

@@ -1,15 +1,15 @@
-"""Workloads: list, show, why, extend, cancel, receipt, extensions."""
+"""Workloads: list, show, why, extend, cancel, receipt."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hubgov import wire
 from hubgov.cli import cells, decisions, options
-from hubgov.cli.cli_texts import EXTENSION_STATES
+from hubgov.cli.cli_texts import DOCUMENTS
 from hubgov.cli.running import DONE, FAILED, WAITING
 from hubgov.cli.screen import Screen, Table
 from hubgov.cli.workload_rows import DEFAULT, KNOWN, Listing, facts
@@ -17,7 +17,7 @@ from hubgov.client import Client
 from hubgov.texts import STATES, word
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A workload's id, such as nb-7.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; others read it.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is shown to others.")]
 
 _STATE_FILTERS = (*STATES, "live", "ended")
 _BEFORE_RUNNING = wire.WAITING_STATES | wire.STARTING_STATES
@@ -27,12 +27,16 @@ _POLL_SECONDS = 25
 
 def list_workloads(
     ctx: typer.Context,
-    state: Annotated[str | None, typer.Option("--state", help="A state, or live or ended.")] = None,
-    owner: Annotated[str | None, typer.Option("--owner", help="Of this person.")] = None,
-    team: Annotated[str | None, typer.Option("--team", help="Of this team.")] = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="In this queue.")] = None,
-    columns: Annotated[str, typer.Option("--columns", metavar="A,B,…", help="Which, and in what order.")] = DEFAULT,
-    limit: Annotated[int, typer.Option("--limit", help="At most so many.")] = 100,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help=f"Only these: live, ended, {', '.join(STATES)}.")
+    ] = None,
+    owner: Annotated[str | None, typer.Option("--owner", metavar="NAME", help="Only of this person.")] = None,
+    team: Annotated[str | None, typer.Option("--team", metavar="NAME", help="Only of this team.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", metavar="NAME", help="Only in this queue.")] = None,
+    columns: Annotated[
+        str, typer.Option("--columns", metavar="A,B,…", help=f"Which of {', '.join(KNOWN)}, in what order.")
+    ] = DEFAULT,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many rows.")] = 100,
     watch: Annotated[bool, typer.Option("--watch", help="Draw again whenever something changes.")] = False,
 ) -> int:
     """List workloads, newest first; on a terminal with the quota of one's team below."""
@@ -132,7 +136,7 @@ def cancel(
     ctx: typer.Context,
     workload_id: Id,
     reason: Reason = "",
-    now: Annotated[bool, typer.Option("--now", help="Without the time to save.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="At once, without the time to save.")] = False,
 ) -> int:
     """Stop a workload, in whatever state it is."""
     screen = options.screen_of(ctx)
@@ -173,7 +177,13 @@ def _show_receipt(screen: Screen, found: wire.Receipt) -> None:
     )
     screen.line("")
     saved = [
-        (d.path, d.outcome, str(d.bytes), cells.clock(d.saved_at, workload.now), cells.plain(d.error))
+        (
+            d.path,
+            word(DOCUMENTS, d.outcome, screen.lang),
+            str(d.bytes),
+            cells.clock(d.saved_at, workload.now),
+            cells.plain(d.error),
+        )
         for d in found.documents
     ]
     if saved:
@@ -182,32 +192,3 @@ def _show_receipt(screen: Screen, found: wire.Receipt) -> None:
         screen.line(screen.text("lost", what=lost))
     if not found.lost:
         screen.line(screen.text("nothing_lost"))
-
-
-def extensions(ctx: typer.Context) -> int:
-    """Requests for more time of the live workloads that one may see, oldest first."""
-    screen = options.screen_of(ctx)
-    client = options.client_of(ctx)
-    found = client.extensions()
-    if screen.json:
-        screen.document(client.document)
-        return DONE
-    rows: list[Any] = [
-        (
-            e.id,
-            e.workload,
-            word(EXTENSION_STATES, e.state, screen.lang),
-            cells.span(e.by_seconds),
-            cells.clock(e.expires_at),
-            cells.plain(e.requested_by),
-            cells.plain(e.reason),
-            cells.plain(e.decided_by),
-            cells.plain(", ".join(e.needs)),
-        )
-        for e in found
-    ]
-    columns = ("id", "workload", "state", "by", "expires_at", "requested_by", "reason", "decided_by", "needs")
-    screen.table(Table(columns, rows))
-    if not rows:
-        screen.remark(screen.text("nothing"))
-    return DONE

@@ -8,14 +8,13 @@ from hubgov.clock import to_rfc3339
 from hubgov.control import observe, policies, steer
 from hubgov.control.actor import check_admin
 from hubgov.control.unit import Unit
-from hubgov.core.model import Health
 from hubgov.errors import Invalid, NotAllowed
 from hubgov.ledger import reading
 from hubgov.service.audit import AUDIT
 from hubgov.service.base import Base
 from hubgov.service.bodies import HoldBody, PolicyBody, ReasonBody
 from hubgov.service.handlers.workloads import WorkloadReader, journal_line
-from hubgov.service.inventory import device_rows, quota_rows
+from hubgov.service.inventory import device_rows, free_cards, quota_rows
 
 
 class Queues(Base):
@@ -92,12 +91,11 @@ class Devices(Base):
 
 class Pools(Base):
     async def get(self) -> None:
-        """Every pool with its ownership and how many of its devices are free."""
+        """Every pool with its ownership and on how many of its devices a whole one could start now."""
         state = self.governor.state
         items = []
         for pool in state.policy.pools.values():
             devices = [d for n in state.nodes.values() for d in n.devices if d.pool == pool.name]
-            free = [d for d in devices if d.health is Health.OK and state.free(d.key) == 1000]
             items.append(
                 {
                     "name": pool.name,
@@ -108,7 +106,7 @@ class Pools(Base):
                     "owner": pool.ownership.owner,
                     "placement": pool.placement.value,
                     "devices": len(devices),
-                    "free": len(free),
+                    "free": free_cards(state, devices),
                     "isolation": self.services.isolation,
                     "simulated": any(d.simulated for d in devices),
                 }
@@ -182,7 +180,7 @@ class PolicyCheck(Base):
                         "path": p.path,
                         "code": p.code,
                         "severity": p.severity,
-                        "text": str(p),
+                        "text": p.told(self.lang),
                     }
                     for p in loaded.problems
                 ],

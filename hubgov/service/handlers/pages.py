@@ -8,7 +8,6 @@ from typing import Any
 from tornado import web
 
 from hubgov.control import steer
-from hubgov.core import explain
 from hubgov.core.model import WorkloadId
 from hubgov.errors import NotFound
 from hubgov.service.base import Page
@@ -22,8 +21,6 @@ STATIC = Path(__file__).parent.parent / "static"
 class Home(Page):
     async def get(self) -> None:
         """My sessions and requests, my teams' quota, the devices."""
-        if not hasattr(self, "actor"):
-            return
         desk = self.desk()
         mine = [w for w in self.governor.state.workloads.values() if self.actor.owns(w)]
         teams = desk.reader.teams
@@ -39,8 +36,6 @@ class Home(Page):
 class Waiting(WorkloadReader, Page):
     async def get(self, workload_id: str) -> None:
         """The waiting page: place, why, latest start; goes on to the server by itself. A fragment for updates."""
-        if not hasattr(self, "actor"):
-            return
         try:
             workload = self.find(workload_id)
         except NotFound:
@@ -51,7 +46,7 @@ class Waiting(WorkloadReader, Page):
         live = self.governor.state.workloads.get(WorkloadId(workload_id))
         decision = None
         if live is not None:
-            decision = desk.decision(explain.explain(self.governor.state, live, desk.now), live)
+            decision = desk.decision(desk.explained(live), live)
         fragment = bool(self.get_query_argument("fragment", ""))
         self.render_page(
             "waiting_card.html" if fragment else "waiting.html",

@@ -55,6 +55,7 @@ class Launch(WorkloadReader):
                 attempt=allocation.attempt,
                 device_nodes=environment.device_nodes(self.governor.state, allocation),
                 environment=environment.variables(
+                    self.governor.state.policy,
                     workload,
                     allocation,
                     service_url=self.services.service_url,
@@ -177,6 +178,7 @@ class ReceiptOfWorkload(WorkloadReader):
             cost=desk.money(facts.cost_micro),
             devices_free_at=to_rfc3339(last.ended_at) if last and last.ended_at else None,
             lost=facts.lost(desk.lang),
+            timezone=desk.state.policy.timezone,
         )
 
 

@@ -1,5 +1,5 @@
 // Keeps the waiting page current: waits for the next version of the request, redraws the card, and opens the
-// server once it runs. Without this script the page reloads itself.
+// server once it runs, for its owner. Without this script the page reloads itself.
 "use strict";
 
 (function () {
@@ -40,7 +40,8 @@
     const workload = await answer.json();
     version = workload.version;
     offline.hidden = true;
-    if (workload.state === "running" || workload.state === "expiring") {
+    const runs = workload.state === "running" || workload.state === "expiring";
+    if (runs && box.dataset.mine === "yes") {
       await open();
       return false;
     }
