@@ -23,6 +23,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("no node {node}", "没有节点 {node}"),
     ("no queue {queue}", "没有队列 {queue}"),
     ("no engine of this service runs {kind} work", "该服务没有可运行 {kind} 任务的引擎"),
+    ("notebooks are not submitted", "笔记本不能提交"),
     # what is in another state
     ("{id} is over", "{id} 已结束"),
     ("{id} is over: {headline}", "{id} 已结束：{headline}"),
@@ -43,7 +44,28 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     # the policy
     ("errors in the policy: {count}; nothing was applied", "策略有 {count} 处错误，未应用"),
     ("the policy is at version {now}, your edit began at {begun}", "策略已是版本 {now}，你的修改始于版本 {begun}"),
-    ("the new policy takes away what work still needs: {what}", "新策略会移除仍在使用的内容：{what}"),
+    ("the new policy takes away what work still needs: {what_}", "新策略会移除仍在使用的内容：{what_}"),
+    ("{kind_} {name} is in use by {workloads}", "{kind_} {name} 正由 {workloads} 使用"),
+    ("mark it retired: true first", "请先标为 retired: true"),
+    ("wait until these have ended", "请等它们结束"),
+    ("move it from team {team} when these have ended", "请等它们结束后再移出团队 {team}"),
+    ("device {device} is held by {workload}", "设备 {device} 由 {workload} 占用"),
+    ("not to pool {pool} as {flavor}", "不能改到资源池 {pool} 作为 {flavor}"),
+    (
+        "queue {queue} takes {kind} work, for which {workload} waits",
+        "{workload} 正在等待队列 {queue} 的 {kind} 任务",
+    ),
+    (
+        "currency {currency} is what the books are kept in since the first request",
+        "自首个请求起账本以 {currency} 记账",
+    ),
+    ("team", "团队"),
+    ("project", "项目"),
+    ("queue", "队列"),
+    ("pool", "资源池"),
+    ("flavor", "卡型"),
+    ("node", "节点"),
+    ("device", "设备"),
     # what was sent
     ("given {count} times", "给出了 {count} 次"),
     ("{value} is not a whole number", "{value} 不是整数"),
@@ -89,6 +111,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
 HINTS: tuple[tuple[str, str], ...] = (
     ("get one at /hub/token", "可在 /hub/token 获取"),
     ("give it once", "请只给出一次"),
+    ("a UUID made for each request", "每个请求使用一个新的 UUID"),
     ("{least} to {most}", "{least} 到 {most}"),
     ("at most {most} visible characters", "最多 {most} 个可见字符"),
     ("at most {most} levels", "最多 {most} 层"),
@@ -127,6 +150,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("look at the new end first", "请先查看新的到期时间"),
     ("say why", "请说明理由"),
     ("start it from the hub's page", "请从 hub 页面启动"),
+    ("start one from the hub's page", "请从 hub 页面启动"),
     ("submit other work in your own name", "其他任务请以自己的名义提交"),
     ("its devices are freed within a minute; then start again", "设备将在一分钟内释放，之后请重试"),
     ("kinds that run here: {kinds}", "此处可运行：{kinds}"),
