@@ -45,15 +45,15 @@ def test_down_ends_what_hubgov_started_and_no_shell_of_a_user(tmp_path: Path) ->
     ours: list[dict[str, str]] = [
         {"HUBGOV_DEMO_STATE": str(state)},
         {"HUBGOV_PORT_OF": str(state)},
-        {"HUBGOV_ALLOCATION_ID": f"nb-1.1@{site_of(str(state))}", "HUBGOV_URL": url},
+        {"HUBGOV_ALLOCATION_ID": f"nb-1.1@{site_of(str(state))}.ledger", "HUBGOV_URL": url},
     ]
     others: list[dict[str, str]] = [
         {"HUBGOV_URL": url},
         {"HUBGOV_URL": f"{url}/"},
         {"HUBGOV_DEMO_STATE": str(other)},
         {"HUBGOV_PORT_OF": str(other)},
-        {"HUBGOV_ALLOCATION_ID": f"nb-1.1@{site_of(str(other))}"},
-        {"NOTE": f"nb-1.1@{site_of(str(state))}"},
+        {"HUBGOV_ALLOCATION_ID": f"nb-1.1@{site_of(str(other))}.ledger"},
+        {"NOTE": f"nb-1.1@{site_of(str(state))}.ledger"},
     ]
     with all_started(ours) as ended, all_started(others) as spared:
         runner.down()

@@ -194,10 +194,10 @@ class Runner:
         their ports. Told by what hubgov alone sets: HUBGOV_URL is also in the shells of who uses the demo."""
         state = str(self._state)
         ours = {f"{name}={state}".encode() for name in (STATE_VARIABLE, processes.PORT_VARIABLE)}
-        allocation, site = f"{processes.ALLOCATION_VARIABLE}=".encode(), f"@{site_of(state)}".encode()
+        allocation, site = f"{processes.ALLOCATION_VARIABLE}=".encode(), f"@{site_of(state)}.".encode()
 
         def is_ours(entry: bytes) -> bool:
-            return entry in ours or (entry.startswith(allocation) and entry.endswith(site))
+            return entry in ours or (entry.startswith(allocation) and site in entry)
 
         return [ref for ref in processes.with_environment(is_ours) if ref.pid != os.getpid()]
 

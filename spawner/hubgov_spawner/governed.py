@@ -239,6 +239,7 @@ class GovernedMixin(Standing):
         """Tell that the server will be stopped, and leave its session the time to save what is open."""
         try:
             async with asyncio.timeout(STOPPING_SECONDS):
+                await self._reporter().refuse_anothers(held.workload)
                 found = await client.stopping(held.workload, held.attempt, now=now)
             async with asyncio.timeout(SAVING_SECONDS):
                 while found.save_requested is not None and found.state == "stopping":
@@ -368,7 +369,7 @@ class GovernedMixin(Standing):
         return Client(url=self.hubgov_url, token=self.hubgov_token, lang=lang)
 
     def _reporter(self) -> Reporter:
-        return Reporter(client=self.hubgov_client("en"), log=self.log)
+        return Reporter(client=self.hubgov_client("en"), user=self.user.name, server=self.name, log=self.log)
 
     def _show(self, ticket: Workload) -> None:
         self.ticket, self.hubgov_simulated = ticket, ticket.simulated

@@ -137,11 +137,3 @@ class Guarding(_Base):  # type: ignore[misc]
             if outer := processes.identify(self._child.pid):
                 await processes.ends_within(outer, 1.0)
             self._child.poll()
-
-
-async def released() -> None:
-    """Wait until every port of the running loop that is about to be let go is."""
-    loop = asyncio.get_running_loop()
-    mine = [task for task in _releases if task.get_loop() is loop]
-    if mine:
-        await asyncio.wait(mine)

@@ -30,12 +30,21 @@ class Reporter:
     """Sends the reports of one spawner in the background."""
 
     client: Client
+    user: str
+    server: str
     log: logging.Logger
+
+    async def refuse_anothers(self, workload: str, *, within: float = 0.0) -> None:
+        """ServiceError when the workload isn't this server's: a ledger that was lost deals its numbers anew."""
+        found = await self.client.workload(workload, within=within)
+        if (found.owner, found.server or "") != (self.user, self.server):
+            raise ServiceError(f"{workload} is another's now", code="another", status=409)
 
     def ended(self, held: Held, code: int | None, signal: int | None, *, by_owner: bool) -> asyncio.Task[None]:
         """The server's processes are gone."""
 
         async def tell() -> None:
+            await self.refuse_anothers(held.workload, within=RETRY_SECONDS)
             await self.client.ended(
                 held.workload, held.attempt, code=code, signal=signal, by_owner=by_owner, within=RETRY_SECONDS
             )
@@ -47,6 +56,7 @@ class Reporter:
 
         async def tell() -> None:
             failed = None
+            await self.refuse_anothers(workload, within=RETRY_SECONDS)
             try:
                 await self.client.cancel(workload, "", now=True, within=RETRY_SECONDS)
             except ServiceError as error:  # over already, or away: what ran for it has ended in any case
@@ -66,6 +76,7 @@ class Reporter:
         """A server runs whose start was not told to its end."""
 
         async def tell() -> None:
+            await self.refuse_anothers(held.workload, within=RETRY_SECONDS)
             if found is not None:
                 await self.client.processes(held.workload, held.attempt, *found, within=RETRY_SECONDS)
             await self.client.ready(held.workload, held.attempt, url, within=RETRY_SECONDS)

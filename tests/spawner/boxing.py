@@ -65,6 +65,14 @@ def a_spawner(state: Path, mode: str, program: str = LISTEN, **change: Any) -> R
     return spawner
 
 
+async def released() -> None:
+    """Wait until every port of the running loop that is about to be let go is."""
+    loop = asyncio.get_running_loop()
+    mine = [task for task in guarding._releases if task.get_loop() is loop]
+    if mine:
+        await asyncio.wait(mine)
+
+
 @asynccontextmanager
 async def started(spawner: Recording) -> AsyncIterator[Recording]:
     """The spawner with its server up; nothing is left of it afterwards."""
@@ -75,4 +83,4 @@ async def started(spawner: Recording) -> AsyncIterator[Recording]:
     finally:
         await spawner.stop(now=True)
         spawner.clear_state()
-        await guarding.released()
+        await released()

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hubgov_spawner import guarding, portguard
+from hubgov_spawner import portguard
 from jupyterhub.spawner import SpawnException
-from spawner.boxing import LISTEN, MODES, Recording, a_spawner, started
+from spawner.boxing import LISTEN, MODES, Recording, a_spawner, released, started
 from waiting import until, until_async
 
 from hubgov import processes
@@ -291,6 +291,6 @@ def test_a_port_that_a_site_fixed_can_be_used_again_at_once(tmp_path: Path) -> N
             assert await spawner.start() == f"http://127.0.0.1:{port}"
             await spawner.stop()
             spawner.clear_state()
-        await guarding.released()
+        await released()
 
     asyncio.run(scenario())

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
+import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hubgov_spawner import HubGovSpawner, client, guarding, reports, standing
+from hubgov_spawner import HubGovSpawner, client, reports, standing
 from service_under_test import PREFIX, ServiceUnderTest
-from spawner.boxing import LISTEN
-from spawner.governing import arrived, close
+from spawner.boxing import LISTEN, released
+from spawner.governing import arrived, run
 from spawner.standin import TOKEN, Standin, workload
 
 from hubgov import processes
@@ -32,6 +32,9 @@ def ledger(tmp_path: Path) -> Iterator[ServiceUnderTest]:
 
 class OfAmy(HubGovSpawner):
     """Her spawner, with stand-ins for all that the hub gives it."""
+
+    def hub_files(self) -> list[str]:
+        return []
 
     def hub_users(self) -> dict[int, tuple[str, str]]:
         return {1: ("amy", "2026-03-02T10:00:00")}
@@ -79,17 +82,6 @@ def _remove(service: ServiceUnderTest) -> None:
         path.unlink()
 
 
-def run(scenario: Coroutine[Any, Any, None]) -> None:
-    async def whole() -> None:
-        try:
-            await scenario
-            await arrived()
-        finally:
-            await close()
-
-    asyncio.run(whole())
-
-
 async def asked(spawner: OfAmy) -> None:
     """The hub polls, and what that asks is answered."""
     spawner._asked_at = float("-inf")
@@ -132,15 +124,15 @@ def test_a_server_that_the_ledger_doesnt_know_is_ended(
             spawner = again
         await asked(spawner)
         assert not processes.is_alive(main)
-        assert await first.poll() is not None
+        assert first._exit_status() <= 0  # reaped; the hub that had it is gone
         assert await spawner.poll() is not None
         spawner.run_post_stop_hook()
         spawner.clear_state()
-        await guarding.released()
+        await released()
         if taken:
             assert ledger.show("nb-1")["state"] == "running", "nothing is told of the other's"
 
-    run(scenario())
+    run(scenario)
 
 
 MEANT: dict[str, tuple[dict[str, Any], bool]] = {
@@ -164,7 +156,7 @@ def test_what_the_service_says_of_a_workload(change: dict[str, Any], known: bool
         asks = client.Client(url=service.url, token=TOKEN)
         assert bool(await standing.unknown(asks, held, "amy", "")) is not known
 
-    run(scenario())
+    run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +169,33 @@ def test_only_a_clear_word_of_the_service_counts(failure: tuple[int, str], gone:
         asks = client.Client(url=service.url, token=TOKEN)
         assert bool(await standing.unknown(asks, held, "amy", "")) is gone
 
-    run(scenario())
+    run(scenario)
+
+
+@pytest.mark.parametrize("how", ["stop", "killed"])
+def test_an_end_is_not_told_of_what_is_anothers_now(how: str, ledger: ServiceUnderTest, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(ledger, tmp_path / "spawner")
+        await spawner.start()
+        assert spawner.held
+        assert spawner.box_main
+        ledger.kill()
+        lost(ledger, tmp_path)
+        ledger.start()
+        assert ledger.run("bo")["id"] == spawner.held.workload
+        spawner._asked_at = float("inf")
+        if how == "killed":
+            processes.send(spawner.box_main, signal.SIGKILL)
+            assert await processes.ends_within(spawner.box_main, 10)
+            assert await spawner.poll() is not None
+        else:
+            await spawner.stop()
+        await arrived()
+        assert ledger.show("nb-1")["state"] == "running"
+        spawner.clear_state()
+        await released()
+
+    run(scenario)
 
 
 def test_it_is_asked_now_and_then_and_not_while_something_is_pending(
@@ -201,6 +219,6 @@ def test_it_is_asked_now_and_then_and_not_while_something_is_pending(
         assert spawner._asking is not first
         await spawner.stop()
         spawner.clear_state()
-        await guarding.released()
+        await released()
 
-    run(scenario())
+    run(scenario)
