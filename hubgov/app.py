@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
-import os
 import socket
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -21,7 +19,7 @@ from tornado.httpserver import HTTPServer
 
 from hubgov import processes
 from hubgov.clock import Instant, SystemClock
-from hubgov.config import HubGov, private_folder
+from hubgov.config import HubGov, private_folder, site_of
 from hubgov.control import observe, policies
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
@@ -59,11 +57,6 @@ def read_policy(text: str, version: int) -> Policy:
             hint="use the version of hubgov that applied it, or apply a corrected policy",
         )
     return loaded.policy
-
-
-def site_of(state_dir: str) -> str:
-    """What tells the services of one state folder from others', without telling where it is."""
-    return hashlib.sha256(os.path.realpath(state_dir).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from pathlib import Path
@@ -104,3 +105,8 @@ def private_folder(path: Path) -> Path:
         raise PermissionError(f"{path} belongs to another user; hubgov keeps its ledger and tokens there")
     path.chmod(0o700)
     return path
+
+
+def site_of(state_dir: str) -> str:
+    """What tells the services of one state folder from others', without telling where it is."""
+    return hashlib.sha256(os.path.realpath(state_dir).encode()).hexdigest()[:16]

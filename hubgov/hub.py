@@ -76,6 +76,15 @@ def setup(c: Any, *, admins: tuple[str, ...] = (), approvers: tuple[str, ...] = 
     c.GovernedMixin.waiting_url = f"{base}services/{SERVICE}/wait"
     c.BoxedSpawner.state_dir = str(state_dir)
     c.BoxedSpawner.isolation = config.isolation
+    _add(c.BoxedSpawner, "private_paths", _private_files(config, hub))
+
+
+def _private_files(config: HubGov, hub: Any) -> list[str]:
+    """What no box may show and what doesn't lie in the state folder anyway: the ledger, the hub's cookie secret."""
+    kind, _, path = config.database_url.partition(":///")
+    secret = pages.configured(hub, "cookie_secret_file", "jupyterhub_cookie_secret")
+    ledger = [path.partition("?")[0]] if kind.partition("+")[0] == "sqlite" else []
+    return [os.path.abspath(name) for name in (*ledger, secret) if name]
 
 
 def _services(config: HubGov, service_url: str, token: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,6 +26,9 @@ from hubgov.wire import ProcessRef
 
 ALLOCATION_VARIABLE = "HUBGOV_ALLOCATION_ID"
 """Environment variable that every process of an allocation inherits; `marked_with` looks for it."""
+
+PORT_VARIABLE = "HUBGOV_PORT_OF"
+"""Environment variable of the processes that keep servers' ports from others: the state folder they belong to."""
 
 _LISTENING = "0A"
 _FIRST_USER = 1000
@@ -74,32 +77,31 @@ def descendants(ref: ProcessRef) -> list[ProcessRef]:
 
 
 def marked_with(allocation_id: str) -> list[ProcessRef]:
-    """Every process that was started with HUBGOV_ALLOCATION_ID=`allocation_id`, wherever it moved since.
+    """Every process of our own uid that was started with HUBGOV_ALLOCATION_ID=`allocation_id`, wherever it moved.
 
-    Finds stragglers that left their session, their group and their parent. Sees only what the caller may
-    read: all when root, else the processes of its own uid. A process that overwrites its own environment
-    hides from this; only a box holds such a one.
+    Finds stragglers that left their session, their group and their parent. Others' processes don't count, since
+    anybody may set the variable: as root these are a box's own two of bubblewrap, whose end is the end of all in
+    the box. A process that overwrites its own environment hides from this; only a box holds such a one.
     """
     mark = f"{ALLOCATION_VARIABLE}={allocation_id}".encode()
     found = []
     for pid in _pids():
         # Identify first: should the pid be given again in between, the older identity signals nobody.
         ref = identify(pid)
-        if ref and mark in _environment(pid).split(b"\0"):
+        if ref and _real_uid(pid) == os.geteuid() and mark in _environment(pid).split(b"\0"):
             found.append(ref)
     return found
 
 
-def with_environment(entries: Iterable[bytes]) -> list[ProcessRef]:
-    """Every process that was started with one of these `NAME=value` entries; one that ends in a slash stands
-    for all that begin with it."""
-    wanted = tuple(entries)
-    prefixes = tuple(entry for entry in wanted if entry.endswith(b"/"))
+def with_environment(wanted: Callable[[bytes], bool]) -> list[ProcessRef]:
+    """Every process that was started with a `NAME=value` entry that is wanted.
+
+    Sees only what the caller may read: all when root, else the processes of its own uid.
+    """
     found = []
     for pid in _pids():
         ref = identify(pid)
-        given = _environment(pid).split(b"\0") if ref else []
-        if ref and any(entry in wanted or entry.startswith(prefixes) for entry in given):
+        if ref and any(wanted(entry) for entry in _environment(pid).split(b"\0")):
             found.append(ref)
     return found
 
@@ -259,12 +261,13 @@ def listener_of(ip: str, port: int) -> tuple[int, int] | None:
     return None
 
 
-def impostor_at(url: str) -> int | None:
-    """The uid of another ordinary user whose process answers at a loopback `url`; None when it is nobody.
+def impostor_at(url: str, *, from_outside: bool = False) -> int | None:
+    """The uid of an ordinary user's process that answers at a loopback `url` in another's place; None for nobody.
 
     All boxes share the machine's loopback: while the service is away any of them may take its port, and
-    would be sent the token of whoever calls. So a caller looks here before it sends one. Root, system
-    accounts and we ourselves count as the service.
+    would be sent the token of whoever calls. So a caller looks here before it sends one. Root and system
+    accounts count as the service, and so do we ourselves; but for a caller outside of all boxes
+    (`from_outside`) only as long as the process isn't in a box: without root these have our uid.
     """
     parts = urlsplit(url)
     host = "127.0.0.1" if parts.hostname == "localhost" else parts.hostname or ""
@@ -274,9 +277,28 @@ def impostor_at(url: str) -> int | None:
     if found is None and ipaddress.ip_address(host).version == 4:
         # A socket of IPv6 takes calls of IPv4 as well.
         found = listener_of(f"::ffff:{host}", parts.port)
-    if found is None or found[0] < _FIRST_USER or found[0] == os.geteuid():
+    if found is None:
         return None
-    return found[0]
+    uid, inode = found
+    if uid == os.geteuid():
+        return uid if from_outside and not _is_held_outside(inode) else None
+    return uid if uid >= _FIRST_USER else None
+
+
+_held_outside: set[int] = set()  # sockets once seen there: the look at all open files is made once for each
+
+
+def _is_held_outside(inode: int) -> bool:
+    """Is the socket open in a process of our own uid and process namespace, so in none of a box?"""
+    if inode in _held_outside:
+        return True
+    ours, link = os.readlink("/proc/self/ns/pid"), f"socket:[{inode}]"
+    for pid in _pids():
+        with contextlib.suppress(*_UNREADABLE):
+            if os.readlink(f"/proc/{pid}/ns/pid") == ours and link in _open_files(pid):
+                _held_outside.add(inode)
+                return True
+    return False
 
 
 def owns_listener(ref: ProcessRef, inode: int) -> bool:
@@ -323,6 +345,15 @@ def _stat(pid: int) -> tuple[ProcessRef, int] | None:
     except _UNREADABLE:
         return None
     return ProcessRef(pid=pid, start_ticks=int(fields[19]), boot_id=boot_id()), int(fields[1])
+
+
+def _real_uid(pid: int) -> int | None:
+    """Whose process it is. The owner of its /proc folder is root when it forbids to be looked at."""
+    with contextlib.suppress(*_UNREADABLE):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("Uid:"):
+                return int(line.split()[1])
+    return None
 
 
 def _environment(pid: int) -> bytes:

@@ -7,6 +7,7 @@ hub, whose tokens are valid; the older one can't do anything for anybody any mor
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -39,7 +40,8 @@ async def take_over(ledger: Ledger, log: logging.Logger) -> None:
             if older is not None and (older not in asked or waited > KILL_AFTER_SECONDS):
                 log.warning("event=standing_down_older pid=%s", older.pid)
                 hard = older in asked
-                processes.send(older, signal.SIGKILL if hard else signal.SIGTERM)
+                with contextlib.suppress(PermissionError):  # another user's: who gives up in the end
+                    processes.send(older, signal.SIGKILL if hard else signal.SIGTERM)
                 asked.add(older)
             await asyncio.sleep(0.2)
 
@@ -53,5 +55,8 @@ def _older_copy(ledger: Ledger) -> ProcessRef | None:
     ref = processes.identify(int(text)) if text.isdigit() else None
     if ref is None or ref.pid == os.getpid():  # ourselves: the lock was free, the database isn't
         return None
-    command = Path(f"/proc/{ref.pid}/cmdline").read_bytes()
+    try:
+        command = Path(f"/proc/{ref.pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):  # it ended just now, as it was asked to
+        return None
     return ref if b"hubgov" in command and b"service" in command else None

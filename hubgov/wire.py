@@ -192,6 +192,8 @@ class Workload:
     save_requested: str | None = None
     """Id of the save that Lab and its server extension are asked to make now; null when none is due."""
     resume_documents: tuple[str, ...] = ()
+    extension: Extension | None = None
+    """The last request for more time."""
     """Documents to open again, relative to the server's root folder: those of the workload resumed."""
 
 
@@ -259,7 +261,7 @@ class Extension:
     state: str
     by_seconds: int
     expires_at: str | None
-    delays: tuple[Mapping[str, Any], ...] = ()
+    delays: tuple[Delay, ...] = ()
     needs: tuple[str, ...] = ()
     requested_by: str = ""
     reason: str = ""
@@ -267,6 +269,15 @@ class Extension:
     decided_at: str | None = None
     decision_reason: str | None = None
     decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """Who would wait longer, by how long; `by_seconds` null: without any latest start."""
+
+    workload: str
+    team: str
+    by_seconds: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

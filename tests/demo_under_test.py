@@ -121,8 +121,14 @@ class DemoUnderTest:
         """Processes of this demo that are still there."""
         demo = json.loads((self.state / "demo.json").read_text())
         service = f"http://127.0.0.1:{demo['service_port']}"
-        marks = [f"HUBGOV_DEMO_STATE={self.state}", f"HUBGOV_URL={service}/", f"JUPYTERHUB_SERVICE_URL={service}"]
-        found = processes.with_environment(mark.encode() for mark in marks)
+        marks = (
+            f"HUBGOV_DEMO_STATE={self.state}",
+            f"HUBGOV_PORT_OF={self.state}",
+            f"JUPYTERHUB_SERVICE_URL={service}",
+        )
+        wanted = {mark.encode() for mark in marks}
+        server = f"HUBGOV_URL={service}/".encode()
+        found = processes.with_environment(lambda entry: entry in wanted or entry.startswith(server))
         return [ref.pid for ref in found if ref.pid != os.getpid()]
 
     # --- as one of its users ---

@@ -34,6 +34,25 @@ def test_what_a_hub_has_stays(tmp_path: Path) -> None:
     assert {"read:users!user", "access:servers!server"} <= set(c.Spawner.server_token_scopes)
 
 
+@pytest.mark.parametrize(
+    ("url", "ledger"),
+    [
+        ("", ["{0}/hubgov.sqlite"]),
+        ("sqlite:////srv/x/hubgov.sqlite?timeout=3", ["/srv/x/hubgov.sqlite"]),
+        ("postgresql+psycopg://hubgov@/postgres", []),
+    ],
+)
+def test_the_spawner_is_told_what_no_box_may_show(url: str, ledger: list[str], tmp_path: Path) -> None:
+    c = configured(tmp_path)
+    if url:
+        c.HubGov.database_url = url
+    c.JupyterHub.cookie_secret_file = "/srv/secret"
+    c.BoxedSpawner.private_paths = ["/srv/own"]
+    hubgov.setup(c)
+    wanted = ["/srv/own", *(path.format(tmp_path) for path in ledger), "/srv/secret"]
+    assert list(c.BoxedSpawner.private_paths) == wanted
+
+
 def test_scopes_that_are_computed_are_refused_with_the_way_out(tmp_path: Path) -> None:
     c = configured(tmp_path)
     c.Spawner.server_token_scopes = lambda spawner: []

@@ -57,6 +57,10 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "still_waiting": ("{id} still waits after {span}: {why}", "{id} 在 {span} 后仍在等待：{why}"),
     "hint_why": ("hubgov why {id}", "hubgov why {id}"),
     "cancelled": ("{id}: {state}", "{id}：{state}"),
+    "decided": ("{id}: {state}", "{id}：{state}"),
+    "decided_until": ("{id}: {state}, until {at}", "{id}：{state}，至 {at}"),
+    "of_team": ("team {team}", "团队 {team}"),
+    "without_end": ("without end", "无期限"),
     "lost": ("lost: {what}", "丢失：{what}"),
     "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
     "held_now": ("Queue {queue} is on hold: {reason}", "队列 {queue} 已暂停：{reason}"),
@@ -89,6 +93,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
 }
 
 COLUMNS: Mapping[str, tuple[str, str]] = {
+    "delays": ("DELAYS", "会推迟"),
     "id": ("ID", "编号"), "name": ("NAME", "名称"), "state": ("STATE", "状态"), "position": ("POSITION", "位置"),
     "why": ("WHY", "原因"), "device": ("DEVICE", "设备"), "util": ("UTIL", "利用率"), "mem": ("MEM", "显存"),
     "stops_at": ("LEASE ENDS", "租约到期"), "left": ("LEFT", "剩余"), "cost": ("COST", "费用"),

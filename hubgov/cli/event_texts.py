@@ -39,6 +39,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "allocation_node_lost": ("node given up", "节点丢失"),
     "allocation_unknown_to_engine": ("engine knows nothing of it", "引擎中已不存在"),
     # more time
+    "decision_told": ("decision told to the session", "已将审批结果告知会话"),
     "extension_granted": ("extension granted", "批准延长"),
     "extension_needs_approval": ("extension asked for", "申请延长"),
     "extension_denied": ("extension denied", "拒绝延长"),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _W, _I, _P = "hubgov.cli.verbs.workloads:", "hubgov.cli.verbs.inventory:", "hubgov.cli.verbs.policy:"
+_A = "hubgov.cli.verbs.approvals:"
 _O, _L = "hubgov.cli.verbs.operations:", "hubgov.cli.local."
 
 
@@ -74,9 +75,30 @@ VERBS: Mapping[str, Verb] = {
         "hubgov receipt nb-7",
     ),
     "extensions": Verb(
-        _W + "extensions",
+        _A + "extensions",
         ("Requests for more time of live workloads.", "进行中任务的延长申请。"),
         "hubgov extensions",
+    ),
+    "approvals": Verb(
+        _A + "approvals",
+        ("Requests that wait for a decision, and whom they would delay.", "待审批的申请，以及会推迟谁。"),
+        "hubgov approvals",
+    ),
+    "approve": Verb(
+        _A + "approve",
+        ("Grant a request for more time, or part of it.", "批准延长申请，可少于所申请的时间。"),
+        "hubgov approve nb-7-x1 --by 1h",
+        more=("Nobody decides on his own request.", "不能审批自己的申请。"),
+    ),
+    "deny": Verb(
+        _A + "deny",
+        ("Refuse a request for more time.", "拒绝延长申请。"),
+        'hubgov deny nb-7-x1 --reason "needed for the release"',
+    ),
+    "withdraw": Verb(
+        _A + "withdraw",
+        ("Take back your own request for more time.", "撤回自己的延长申请。"),
+        "hubgov withdraw nb-7-x1",
     ),
     "quota": Verb(
         _I + "quota",

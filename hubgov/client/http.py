@@ -110,9 +110,24 @@ class Client:
         """What was saved, lost, used and charged; NotFound while it isn't over."""
         return read(wire.Receipt, self._get(f"/workloads/{part(workload_id)}/receipt"))
 
-    def extensions(self) -> tuple[wire.Extension, ...]:
-        """Requests for more time of live workloads, oldest first."""
-        return self._list(wire.Extension, "/extensions")
+    def extensions(self, *, state: str | None = None) -> tuple[wire.Extension, ...]:
+        """Requests for more time of live workloads, oldest first; `state` needs_approval: those that are open."""
+        return self._list(wire.Extension, "/extensions", {"state": state})
+
+    def approve(self, extension_id: str, *, seconds: int | None = None, reason: str = "") -> wire.Extension:
+        """Grant an open request, all of it or `seconds`. NotAllowed for who may not decide."""
+        return self._decide(extension_id, "approve", {"seconds": seconds, "reason": reason})
+
+    def deny(self, extension_id: str, *, reason: str) -> wire.Extension:
+        """Refuse an open request; its author reads the reason."""
+        return self._decide(extension_id, "deny", {"reason": reason})
+
+    def withdraw(self, extension_id: str) -> wire.Extension:
+        """Take back one's own open request."""
+        return self._decide(extension_id, "withdraw", {})
+
+    def _decide(self, extension_id: str, what: str, body: dict[str, Any]) -> wire.Extension:
+        return read(wire.Extension, self._send("POST", f"/extensions/{part(extension_id)}/{what}", body))
 
     # --- what is there -------------------------------------------------------------------------------
 

@@ -88,9 +88,27 @@ def extend(
     repeated = _denied_before(unit, workload, allocation, actor, by_ms, reason, decision)
     if repeated is not None:
         return repeated, decision
+    if decision.outcome is Outcome.NEEDS_APPROVAL:
+        open_request = _replace_open(unit, workload, actor, by_ms, reason)
+        if open_request is not None:
+            return open_request, decision
     if verdict.lease is not None:
-        _grant(unit, workload, allocation, verdict.lease, actor, reason)
+        grant(unit, workload, allocation, verdict.lease, actor, reason, counted=True)
     return _record(unit, workload, allocation, actor, by_ms, reason, decision), decision
+
+
+def _replace_open(unit: Unit, workload: Workload, actor: Actor, by_ms: int, reason: str) -> ExtensionRequest | None:
+    """The open request if it is the same one; another one takes its place: one at a time is to be decided on."""
+    for request in list(unit.state.extensions.values()):
+        if request.workload != workload.id or request.state is not ExtensionState.NEEDS_APPROVAL:
+            continue
+        if (request.requested_by, request.by_ms, request.reason) == (actor.principal, by_ms, reason):
+            return request
+        after = replace(request, state=ExtensionState.WITHDRAWN, decided_by=actor.principal, decided_at=unit.now)
+        unit.write(
+            [Change(event="extension_withdrawn", before=request, after=after, actor=actor.principal, reason=reason)]
+        )
+    return None
 
 
 def _denied_before(
@@ -134,7 +152,20 @@ def _reason_missing(unit: Unit, workload: Workload, reason: str) -> bool:
     return rule is not None and rule.reason_required and not reason.strip()
 
 
-def _grant(unit: Unit, workload: Workload, allocation: Allocation, lease: Lease, actor: Actor, reason: str) -> None:
+def grant(
+    unit: Unit,
+    workload: Workload,
+    allocation: Allocation,
+    lease: Lease,
+    actor: Actor,
+    reason: str,
+    *,
+    counted: bool,
+) -> None:
+    """Put the longer lease in force. `counted`: it is one of those that the owner may take by himself.
+
+    Ended where the allocation is in no state to be extended any more.
+    """
     extended = moved(
         unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.principal, reason=reason,
         lease=lease, stop_at=None, halted_at=None,
@@ -143,9 +174,10 @@ def _grant(unit: Unit, workload: Workload, allocation: Allocation, lease: Lease,
         raise Ended(
             f"{workload.id} can't be extended while it is {allocation.state.value}", hint="look again in a moment"
         )
-    before = unit.state.workloads[workload.id]
-    after = replace(before, extensions_used=before.extensions_used + 1)
-    unit.write([Change(event="extension_counted", before=before, after=after, actor=actor.principal)])
+    if counted:
+        before = unit.state.workloads[workload.id]
+        after = replace(before, extensions_used=before.extensions_used + 1)
+        unit.write([Change(event="extension_counted", before=before, after=after, actor=actor.principal)])
 
 
 _STATE = {

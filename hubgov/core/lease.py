@@ -58,11 +58,18 @@ class ExtensionVerdict:
 
 
 def judge_extension(
-    policy: Policy, workload: Workload, allocation: Allocation, by_ms: int, now: Instant
+    policy: Policy,
+    workload: Workload,
+    allocation: Allocation,
+    by_ms: int,
+    now: Instant,
+    *,
+    approved: bool = False,
 ) -> ExtensionVerdict:
     """May this lease be extended by `by_ms`: granted, refused with the limit, or only with an approval.
 
-    Beyond `self_serve` (times, or step) it needs approval; beyond `max_total` no approver can grant it.
+    Beyond `self_serve` (times, or step) it needs approval (`approved`: it has it); beyond `max_total` no approver
+    can grant it.
     """
     queue = policy.queues[workload.queue]
     rule, lease = queue.extension, allocation.lease
@@ -98,22 +105,22 @@ def judge_extension(
         over = _over(by_ms, room, rule.max_total_ms, "max_total", f"{base}.max_total")
         steps = ("shorter_extension", "save_work") if room >= 60_000 else ("save_work", "submit_batch")
         return refused("max_total", f"{base}.max_total", over, steps=steps)
-    if workload.extensions_used >= rule.self_serve_count:
+    if not approved and workload.extensions_used >= rule.self_serve_count:
         over = Blocker(
             code="beyond_self_serve", need=1, have=0, limit=rule.self_serve_count, unit="times",
             scope=f"{base}.self_serve.count",
         )  # fmt: skip
         return refused("beyond_self_serve", over.scope, over, steps=("ask_approver", "save_work"))
-    if by_ms > rule.step_ms:
+    if not approved and by_ms > rule.step_ms:
         over = _over(by_ms, rule.step_ms, rule.step_ms, "beyond_self_serve", f"{base}.self_serve.step")
         return refused("beyond_self_serve", over.scope, over, steps=("shorter_extension", "ask_approver"))
     granted = replace(lease, expires_at=expires_at, granted_at=now, version=lease.version + 1, rule="extension")
-    left = rule.self_serve_count - workload.extensions_used - 1
+    left = rule.self_serve_count - workload.extensions_used - (0 if approved else 1)
     return ExtensionVerdict(
         Decision(
             outcome=Outcome.GRANTED,
             code="extended",
-            rule=f"{base}.self_serve",
+            rule=f"{base}.approvers" if approved else f"{base}.self_serve",
             facts={"by": by_ms, "left": left, "expires_at": expires_at, "queue": queue.name},
             evaluated_at=now,
             policy_version=policy.version,

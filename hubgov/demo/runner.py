@@ -15,6 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from hubgov import processes
+from hubgov.config import site_of
 from hubgov.demo import proxy
 from hubgov.demo.authenticator import STATE_VARIABLE
 from hubgov.demo.settings import Settings, refuse_taken
@@ -62,7 +63,14 @@ class Runner:
     def health(self) -> dict[str, object]:
         """What the service says of itself."""
         answer = httpx.get(f"{self._url}/services/hubgov/health", timeout=10, trust_env=False)
-        document: dict[str, object] = answer.raise_for_status().json()
+        try:
+            document: dict[str, object] = answer.raise_for_status().json()
+            int(str(document["pid"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise Unavailable(
+                f"what answers at {self._url} is not this demo",
+                hint=f"`ss -ltnp 'sport = :{self._settings.port}'` tells what it is",
+            ) from error
         return document
 
     def _start(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> None:
@@ -102,7 +110,7 @@ class Runner:
         """The process that answers as the service; None while none does."""
         try:
             return int(str(self.health()["pid"]))
-        except (httpx.HTTPError, ValueError):
+        except (httpx.HTTPError, Unavailable):
             return None
 
     def _answers(self, path: str) -> bool:
@@ -141,12 +149,12 @@ class Runner:
             (self._state / "run" / f"{name}.json").unlink(missing_ok=True)
         left = self._leftovers()
         for ref in left:
-            processes.send(ref, signal.SIGTERM)
+            self._send(ref, signal.SIGTERM)
         processes.wait_gone(left, 10)
         # Who ignores that, and who was born meanwhile: pid 1 of a box takes all of its box along.
         while left := self._leftovers():
             for ref in left:
-                processes.send(ref, signal.SIGKILL)
+                self._send(ref, signal.SIGKILL)
             if not processes.wait_gone(left, 10):
                 raise Unavailable(f"process {left[0].pid} does not end", hint="it waits for a device or a disk")
 
@@ -168,22 +176,30 @@ class Runner:
 
     def _end(self, ref: ProcessRef) -> None:
         """End a process: asked first, killed when it doesn't go."""
-        processes.send(ref, signal.SIGTERM)
+        self._send(ref, signal.SIGTERM)
         if not processes.wait_gone([ref], 10):
-            processes.send(ref, signal.SIGKILL)
+            self._send(ref, signal.SIGKILL)
             processes.wait_gone([ref], 10)
 
+    def _send(self, ref: ProcessRef, number: int) -> None:
+        try:
+            processes.send(ref, number)
+        except PermissionError as error:
+            raise Unavailable(
+                f"process {ref.pid} of this demo belongs to another user", hint="run this as who started it"
+            ) from error
+
     def _leftovers(self) -> list[ProcessRef]:
-        """Processes of this demo that a killed hub left behind: the service, and boxes with their servers."""
-        service = f"http://127.0.0.1:{self._settings.service_port}"
-        marks = (
-            f"{STATE_VARIABLE}={self._state}",
-            f"HUBGOV_URL={service}/",
-            f"JUPYTERHUB_SERVICE_URL={service}",
-            f"JUPYTERHUB_SERVICE_URL={service}/",
-        )
-        found = processes.with_environment(mark.encode() for mark in marks)
-        return [ref for ref in found if ref.pid != os.getpid()]
+        """Processes of this demo that a killed hub left behind: the service, boxes with their servers, keepers of
+        their ports. Told by what hubgov alone sets: HUBGOV_URL is also in the shells of who uses the demo."""
+        state = str(self._state)
+        ours = {f"{name}={state}".encode() for name in (STATE_VARIABLE, processes.PORT_VARIABLE)}
+        allocation, site = f"{processes.ALLOCATION_VARIABLE}=".encode(), f"@{site_of(state)}".encode()
+
+        def is_ours(entry: bytes) -> bool:
+            return entry in ours or (entry.startswith(allocation) and entry.endswith(site))
+
+        return [ref for ref in processes.with_environment(is_ours) if ref.pid != os.getpid()]
 
 
 def _servers(client: httpx.Client) -> list[str]:

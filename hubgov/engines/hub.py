@@ -82,6 +82,11 @@ class HubEngine(Engine):
         return Knows.YES if server and (server.get("ready") or server.get("pending")) else Knows.NO
 
     async def _ask(self, method: str, path: str) -> httpx.Response:
+        impostor = processes.impostor_at(str(self._client.base_url), from_outside=True)
+        if impostor is not None:
+            raise Unavailable(
+                f"the hub's port is held by uid {impostor}, which gets no token", hint="it is asked again"
+            )
         try:
             return await self._client.request(method, path)
         except httpx.HTTPError as error:

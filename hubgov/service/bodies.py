@@ -196,6 +196,13 @@ class CancelBody(Strict):
     now: bool = False
 
 
+class ApprovalBody(Strict):
+    """How much of it, if not all, and a word to who asked."""
+
+    seconds: Seconds | None = None
+    reason: Text = ""
+
+
 class ExtensionBody(Strict):
     """By how long (or until when), and why where the queue asks for a reason."""
 

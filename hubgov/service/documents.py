@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from hubgov import texts, wire
 from hubgov.clock import Instant, from_rfc3339, to_rfc3339
-from hubgov.control.actor import Actor, approvers, may_read
+from hubgov.control.actor import Actor, approvers, may_read, may_see
+from hubgov.control.approvals import delayed_by
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
 from hubgov.core.decision import Blocker, Decision, HeldBy
@@ -144,6 +145,7 @@ class Desk:
             url=self._url(workload, live),
             server=request.server,
             notices=self._notices(live) if inside else (),
+            extension=self._last_extension(workload) if inside else None,
             save_requested=live.save if inside and live and self._saving(live) else None,
             resume_documents=request.resume_documents if inside else (),
         )
@@ -234,7 +236,7 @@ class Desk:
                 issued_at=to_rfc3339(n.issued_at),
             )
             for n in sorted(found, key=lambda n: (n.issued_at, n.id))
-            if n.lease_version == live.lease.version
+            if n.lease_version == live.lease.version or n.threshold_ms == 0  # decisions are of no lease version
         )
 
     # --- for pages: what the templates format ---
@@ -306,7 +308,29 @@ class Desk:
             return wire.Holder(workload=holder.workload, owner=holder.owner, **times)
         return wire.Holder(workload="-", owner=self.scope(f"team {holder.team}"), **times)
 
-    def extension(self, request: ExtensionRequest, decision: Decision | None = None) -> wire.Extension:
+    def _last_extension(self, workload: Workload) -> wire.Extension | None:
+        mine = [e for e in self.state.extensions.values() if e.workload == workload.id]
+        last = max(mine, key=lambda e: (e.requested_at, e.id), default=None)
+        return self.extension(last) if last is not None else None
+
+    def delays(self, request: ExtensionRequest) -> tuple[wire.Delay, ...]:
+        """Whom an open request would delay; other teams' work by its team alone."""
+        found = []
+        for delay in delayed_by(self.state, request, self.now):
+            seen = may_see(self.actor, self.state.policy, self.state.workloads[delay.workload])
+            by_seconds = delay.by_ms // 1000 if delay.by_ms is not None else None
+            found.append(
+                wire.Delay(workload=delay.workload if seen else "-", team=delay.team, by_seconds=by_seconds)
+            )
+        return tuple(found)
+
+    def extension(
+        self,
+        request: ExtensionRequest,
+        decision: Decision | None = None,
+        *,
+        delays: tuple[wire.Delay, ...] = (),
+    ) -> wire.Extension:
         """The document of a request for more time, with the Decision it got when that is at hand."""
         return wire.Extension(
             id=request.id,
@@ -314,6 +338,7 @@ class Desk:
             state=request.state.value,
             by_seconds=request.by_ms // 1000,
             expires_at=_time(request.expires_at),
+            delays=delays,
             needs=self._approvers(request),
             requested_by=request.requested_by,
             reason=request.reason,

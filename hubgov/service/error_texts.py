@@ -18,7 +18,6 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     # what isn't there
     ("no workload {id}", "没有任务 {id}，或无权查看"),
     ("no session {id} to resume", "没有可继续的会话 {id}"),
-    ("no such server", "没有该服务器"),
     ("no session of this server yet", "该服务器还没有会话"),
     ("no node {node}", "没有节点 {node}"),
     ("no queue {queue}", "没有队列 {queue}"),
@@ -41,6 +40,14 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("this idempotency key came with another request before", "该幂等键已用于另一个请求"),
     ("{limit} spawns wait attached already", "已有 {limit} 个启动请求在等待"),
     ("too many changes at once", "短时间内更改过多"),
+    # requests for more time
+    ("no request {id} of live work", "没有进行中任务的申请 {id}"),
+    ("{id} is not yours to decide on", "你不能审批 {id}"),
+    ("{id} is {state}, by {who}", "{id} 的状态为 {state}，由 {who} 处理"),
+    ("{id} was asked for by {who}", "{id} 由 {who} 申请"),
+    ("{asked} is more than the {most} s that were asked for", "{asked} 秒超过所申请的 {most} 秒"),
+    ("{id} has as much time as was asked for already", "{id} 已有所申请的时长"),
+    ("a denial needs a reason", "拒绝须说明理由"),
     # the policy
     ("errors in the policy: {count}; nothing was applied", "策略有 {count} 处错误，未应用"),
     ("the policy is at version {now}, your edit began at {begun}", "策略已是版本 {now}，你的修改始于版本 {begun}"),
@@ -103,14 +110,24 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("{value} is larger than 1PiB", "{value} 超过 1PiB"),
     ("{value} has no UTC offset; write it as {example}", "{value} 没有时区；请写成 {example}"),
     # what does not work
-    ("nothing was changed: {why}", "未做任何修改：{why}"),
-    ("the ledger can't be written: {why}", "无法写入账本：{why}"),
-    ("the ledger can't be read: {why}", "无法读取账本：{why}"),
+    ("nothing was changed: {why_}", "未做任何修改：{why_}"),
+    ("the ledger can't be written now", "目前无法写入账本"),
+    ("the ledger can't be read now", "目前无法读取账本"),
+    ("the service failed to decide; see its log", "服务决策失败，详见其日志"),
 )
 
 HINTS: tuple[tuple[str, str], ...] = (
     ("get one at /hub/token", "可在 /hub/token 获取"),
     ("give it once", "请只给出一次"),
+    ("approve what was asked for, or less", "批准所申请的时间或更少"),
+    ("deny it, or let it lapse", "拒绝，或等其失效"),
+    ("only who asked may take it back", "只有申请人可以撤回"),
+    ("hubgov extensions", "hubgov extensions"),
+    (
+        "hubgov extensions names who may",
+        "hubgov extensions 列出审批人",
+    ),
+    ("look at it again: hubgov extensions", "请重新查看：hubgov extensions"),
     ("a UUID made for each request", "每个请求使用一个新的 UUID"),
     ("{least} to {most}", "{least} 到 {most}"),
     ("at most {most} visible characters", "最多 {most} 个可见字符"),

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from hubgov import wire
 from hubgov.service import bodies
-from hubgov.service.handlers import governance, health, servers, workloads
+from hubgov.service.handlers import extensions, governance, health, servers, workloads
 
 ID = r"(?P<workload_id>[a-z]{2}-[0-9]{1,18})"
+EXTENSION = r"(?P<extension_id>[a-z]{2}-[0-9]{1,18}-x[0-9]{1,9})"
 NAME = r"(?P<{}>[^/]{{1,200}})"
 _PAGE = (("limit", "integer"), ("cursor", "integer"))
 _OK = {200: "done"}
@@ -99,7 +100,18 @@ ROUTES: tuple[Route, ...] = (
         f"/workloads/{ID}/receipt", servers.ReceiptOfWorkload, "What was saved, lost, used, charged",
         one=wire.Receipt,
     ),
-    _get("/extensions", workloads.AllExtensions, "Requests for more time", many=wire.Extension),
+    _get(
+        "/extensions", extensions.AllExtensions, "Requests for more time", ("state", "string"), many=wire.Extension
+    ),
+    _post(
+        f"/extensions/{EXTENSION}/approve", extensions.Approve, "Grant a request for more time",
+        bodies.ApprovalBody, one=wire.Extension,
+    ),
+    _post(f"/extensions/{EXTENSION}/deny", extensions.Deny, "Refuse it", bodies.ReasonBody, one=wire.Extension),
+    _post(
+        f"/extensions/{EXTENSION}/withdraw", extensions.Withdraw, "Take it back", bodies.ReasonBody,
+        one=wire.Extension,
+    ),
     _get("/queues", governance.Queues, "Queues"),
     _post(f"/queues/{NAME.format('queue')}/hold", governance.HoldQueue, "Hold a queue", bodies.HoldBody),
     _post(f"/queues/{NAME.format('queue')}/release", governance.ReleaseQueue, "Release it", bodies.ReasonBody),

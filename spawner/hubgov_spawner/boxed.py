@@ -13,20 +13,21 @@ import functools
 import os
 import re
 import stat
-import subprocess
 import sys
 import uuid
 from typing import Any
 
 from jupyterhub.spawner import Spawner, SpawnException
-from jupyterhub.utils import fmt_ip_url, random_port
+from jupyterhub.utils import fmt_ip_url
 from traitlets import Float, List, Unicode, default
 
 from hubgov import errors, processes
 from hubgov.wire import ProcessRef
-from hubgov_spawner import accounts, fork, isolation
+from hubgov_spawner import accounts, fork, isolation, portguard
+from hubgov_spawner.guarding import Guarding
 from hubgov_spawner.housing import Housing
 from hubgov_spawner.isolation import Box, Isolation, Mode
+from hubgov_spawner.portguard import Held
 
 _PASSED_ON = re.compile(
     r"JUPYTERHUB_\w+|JPY_API_TOKEN|JUPYTER_\w+|HUBGOV_\w+|\w+_VISIBLE_DEVICES|(MEM|CPU)_(LIMIT|GUARANTEE)"
@@ -37,7 +38,7 @@ _UNWIND_SECONDS = 0.5  # the hub gives a cancelled start() one second before it 
 _detect = functools.cache(isolation.detect)
 
 
-class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
+class BoxedSpawner(Housing, Guarding, Spawner):  # type: ignore[misc]
     """Starts the single-user server in a box; see `isolation` for what that holds."""
 
     read_only_paths = List(
@@ -45,7 +46,14 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
         help="""Further folders of the host that every box may read, for example /opt/cuda or /data/shared.
 
         /usr, the Python that runs the hub and its environment are there anyway. Never a folder that holds
-        the state folder.
+        the state folder or a database of the hub or of hubgov: that is refused.
+        """,
+    ).tag(config=True)
+
+    private_paths = List(
+        Unicode(),
+        help="""Files and folders of the host that no box may show, besides the state folder and the hub's SQLite
+        file. A start whose box would show one of them is refused.
         """,
     ).tag(config=True)
 
@@ -63,12 +71,8 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
 
     box_init: ProcessRef | None = None
     """Pid 1 of the box; None without a box."""
-    box_main: ProcessRef | None = None
-    """The single-user server."""
     box_mark: str = ""
     """HUBGOV_ALLOCATION_ID in the environment of all that the server starts."""
-    _child: subprocess.Popen[bytes] | None = None
-    """What to reap, see `fork.Started`; None after a restart of the hub."""
     _starting = False
 
     # --- for others to extend ---
@@ -104,6 +108,7 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
             self._starting = False
             if not up:  # also when cancelled: the hub doesn't call stop() after a failed start()
                 await self._end(_UNWIND_SECONDS)
+                await self._drop_port()
 
     async def poll(self) -> int | None:
         """None while the server runs, else its status (0 if unknown); what it left is killed then."""
@@ -134,7 +139,8 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
         if not self.port or self.box_main is None:
             return url
         try:
-            await asyncio.wait_for(self._until_listening(self.box_main), self.http_timeout)
+            with self._port_again() as held:
+                await asyncio.wait_for(self._until_listening(self.box_main, held), self.http_timeout)
         except TimeoutError:
             return url  # nobody listens: the hub sees that itself
         except errors.HubgovError as error:
@@ -182,23 +188,24 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
     async def _start(self) -> str:
         if not processes.is_address(self.ip or "0.0.0.0"):
             raise errors.Invalid(f"Spawner.ip is {self.ip!r}, which is no IP address", hint="use 127.0.0.1")
-        self.port = self.port or random_port()
         found = await asyncio.to_thread(_detect, self.isolation)
         if found.mode is Mode.SINGLE_USER:
             self.log.warning("Server of %s runs without a box: %s", self._log_name, found.reason)
         account, home = await self._account_and_home(found)
-        log = self._open_log(home)
-        try:
-            command = self._command(found, account, home, log)
-            await self._fork(command)
-        finally:
-            os.close(log)
-        assert self.box_main is not None  # set by _fork
-        # The hub itself writes the state only after start(): killed before, it would lose the box.
-        self.orm_spawner.state = self.get_state()
-        self.user.db.commit()
-        await self.processes_started(self.box_main, self.box_init)
-        await self._until_listening(self.box_main)
+        with await self._hold_port() as held:
+            log = self._open_log(home)
+            try:
+                command = self._command(found, account, home, log)
+                await self._fork(command)
+            finally:
+                os.close(log)
+            assert self.box_main is not None  # set by _fork
+            self.box_keeper = portguard.keep(held, self.box_main, self.state_dir)
+            # The hub itself writes the state only after start(): killed before, it would lose the box.
+            self.orm_spawner.state = self.get_state()
+            self.user.db.commit()
+            await self.processes_started(self.box_main, self.box_init)
+            await self._until_listening(self.box_main, held)
         return self._address()
 
     async def _fork(self, command: fork.Command) -> None:
@@ -255,7 +262,7 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
             if not (os.path.lexists(node) and stat.S_ISCHR(os.lstat(node).st_mode)):
                 raise errors.Unavailable(f"the device node {node} isn't there", code="device")
         read_only = isolation.outermost([*isolation.installed_paths(), *self.read_only_paths])
-        isolation.refuse_exposure(read_only, self.state_dir)
+        isolation.refuse_exposure(read_only, [self.state_dir, *self.private_paths, *self.hub_files()])
         return Box(
             mode=found.mode,
             uid=account.uid,
@@ -269,17 +276,20 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
             hostname=os.uname().nodename,
         )
 
-    async def _until_listening(self, main: ProcessRef) -> None:
-        """Return when the server listens; raise when it ended, or when another process has its port.
+    async def _until_listening(self, main: ProcessRef, held: Held) -> None:
+        """Return when the server listens and nobody else can; raise when it ended, or another has its port.
 
-        The port is chosen here and bound seconds later: until then any local user may take it, and the hub
+        The port is chosen here and listened on seconds later: until then any local user may do so, and the hub
         itself would send this user's browser there.
         """
         with processes.ending(main) as ended:
             while not ended.is_set():
                 if listener := processes.listener_of(self.ip or "0.0.0.0", self.port):
                     if processes.owns_listener(main, listener[1]):
-                        return
+                        if self._shut:
+                            return
+                        self._shut_port(held)
+                        continue  # and look again: only from now on it stays so
                     if processes.is_alive(main):
                         raise errors.Unavailable("the server's port is held by another process", code="port")
                 with contextlib.suppress(TimeoutError):
@@ -309,10 +319,7 @@ class BoxedSpawner(Housing, Spawner):  # type: ignore[misc]
                 if not await processes.ends_within(ref, deadline - now()):
                     self.log.error("Server of %s: process %d doesn't end", self._log_name, ref.pid)
                     return False
-        if self._child and self._child.poll() is None:  # bwrap's outer process follows its box at once
-            if outer := processes.identify(self._child.pid):
-                await processes.ends_within(outer, 1.0)
-            self._child.poll()
+        await self._outer_ends()
         return True
 
     def _exit_status(self) -> int:

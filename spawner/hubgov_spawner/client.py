@@ -183,7 +183,7 @@ class Client:
         body: Mapping[str, Any] | None,
         patience: float,
     ) -> Any:
-        impostor = processes.impostor_at(self.url)
+        impostor = processes.impostor_at(self.url, from_outside=True)
         if impostor is not None:
             raise ServiceError(f"its port is held by uid {impostor}, which gets no token", code="unavailable")
         try:

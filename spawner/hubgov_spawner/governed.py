@@ -15,17 +15,14 @@ from typing import Any
 
 from jupyterhub.spawner import SpawnException
 from traitlets import Float, Unicode, default
-from traitlets.config import LoggingConfigurable
 
 from hubgov import errors, processes
 from hubgov.wire import Launch, ProcessRef, Workload
 from hubgov_spawner import choices, options, options_form, page_texts, progress, receipts, refusals
 from hubgov_spawner.client import Client, ServiceError
 from hubgov_spawner.reports import Held, Reporter
+from hubgov_spawner.standing import Standing
 from hubgov_spawner.waiting import AWAY_SECONDS, Applicant
-
-# What is called by super() is the spawner's that stands behind the mixin.
-_Base: Any = LoggingConfigurable
 
 START_SECONDS = 120
 """What a start may take once it is granted."""
@@ -40,7 +37,7 @@ NO_DEVICES = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 _OURS = re.compile(r"HUBGOV_\w+|\w+_VISIBLE_DEVICES")
 
 
-class GovernedMixin(_Base):  # type: ignore[misc]
+class GovernedMixin(Standing):
     """Put before any spawner class: `class MySpawner(GovernedMixin, SomeSpawner)`."""
 
     hubgov_url = Unicode(
@@ -66,8 +63,6 @@ class GovernedMixin(_Base):  # type: ignore[misc]
         help="Where people wait: the workload's id is appended to it.",
     ).tag(config=True)
 
-    held: Held | None = None
-    """What the server runs on; also in the hub's database."""
     ticket: Workload | None = None
     """The workload as the service told it last, while a spawn is on."""
     hubgov_simulated = False
@@ -75,7 +70,6 @@ class GovernedMixin(_Base):  # type: ignore[misc]
 
     _launch: Launch | None = None
     _ready_told = False
-    _end_told = False
     _withdrawn = False  # a person took back the spawn; not set when the hub ends or time is over
     _in_start = False
     _lang = "en"

@@ -64,6 +64,12 @@ class Housing(_Base):  # type: ignore[misc]
         rows = self.user.db.query(orm.User.id, orm.User.name, orm.User.created)
         return {row.id: (row.name, row.created.isoformat() if row.created else "") for row in rows}
 
+    def hub_files(self) -> list[str]:
+        """The file of the hub's database, where it is one."""
+        url = self.user.db.get_bind().url
+        is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+        return [os.path.abspath(url.database)] if is_file else []
+
     async def _account_and_home(self, found: Isolation) -> tuple[accounts.Account, str]:
         """The account that the server has and the home it gets, both made if missing."""
         # Read here: the hub's database session must not be touched from another thread.

@@ -196,16 +196,34 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def refuse_exposure(read_only: Iterable[str], state_dir: str) -> None:
-    """Refuse a read-only path that would show the state folder (tokens, other homes) to every box."""
+def refuse_exposure(read_only: Iterable[str], private: Iterable[str]) -> None:
+    """Refuse what would show something private (tokens, databases, other homes) to every box.
+
+    Invalid for a read-only path that isn't absolute or that holds one of the private paths, and for a private path
+    in one of the system's folders, which every box has.
+    """
+    kept = [(path, os.path.realpath(path)) for path in private]
     for path in read_only:
         if not os.path.isabs(path):
             raise errors.Invalid(f"read-only path {path!r} is not absolute", hint="write the whole path")
-        if _within(os.path.realpath(state_dir), os.path.realpath(path)):
-            raise errors.Invalid(
-                f"read-only path {path!r} holds the state folder, so every box would see it",
-                hint=f"move the state folder {state_dir!r} elsewhere, or name a deeper path",
-            )
+        for name, real in kept:
+            if _within(real, os.path.realpath(path)):
+                raise errors.Invalid(
+                    f"read-only path {path!r} holds {name!r}, so every box would see it",
+                    hint=f"move {name!r} elsewhere, or name a deeper path",
+                )
+    for folder in _always_shown():
+        for name, real in kept:
+            if _within(real, os.path.realpath(folder)):
+                raise errors.Invalid(
+                    f"{name!r} lies in {folder}, which every box sees",
+                    hint="move it elsewhere, for example below /var/lib",
+                )
+
+
+def _always_shown() -> list[str]:
+    """The system's folders and files of `options`."""
+    return ["/usr", *_SYSTEM_FOLDERS, *(f"/etc/{name}" for name in _ETC), *(f"/sys/{name}" for name in _SYS)]
 
 
 def _within(path: str, folder: str) -> bool:

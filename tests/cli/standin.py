@@ -200,6 +200,12 @@ def decision(**changes: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+DELAYS = [
+    {"workload": "nb-8", "team": "vision", "by_seconds": 1800},
+    {"workload": "-", "team": "nlp", "by_seconds": None},
+]
+
+
 def extension(state: str = "granted", **changes: Any) -> dict[str, Any]:
     """An answer to a request for more time."""
     told = decision(outcome="granted", code="extended", headline="Extended to 19:42 (+2h). Extensions left: 1.")
@@ -273,7 +279,7 @@ def script(standin: Standin) -> None:
     get = {
         "/workloads": listed(workload(), waiting()), "/workloads/nb-7": workload(), "/workloads/nb-8": waiting(),
         "/workloads/nb-8/why": WHY,
-        "/workloads/nb-7/receipt": RECEIPT, "/extensions": listed(extension("needs_approval")),
+        "/workloads/nb-7/receipt": RECEIPT, "/extensions": listed(extension("needs_approval", delays=DELAYS)),
         "/queues": listed(QUEUE), "/quotas": listed(quota(), quota(team="speech", used=4)), "/pools": listed(POOL),
         "/devices": listed(device(), UNSEEN),
         "/audit": listed(LINE), "/policy": POLICY,
@@ -282,6 +288,8 @@ def script(standin: Standin) -> None:
         standin.set("GET", path, document)
     standin.set("DELETE", "/workloads/nb-7", workload(state="stopping"))
     standin.set("POST", "/workloads/nb-7/extensions", extension(), 201)
+    for verb, state in (("approve", "granted"), ("deny", "denied"), ("withdraw", "withdrawn")):
+        standin.set("POST", f"/extensions/nb-7-x1/{verb}", extension(state))
     standin.set(
         "POST", "/plan", decision(outcome="granted", code="fits_now", headline="Can start now.", blockers=[])
     )

@@ -56,7 +56,16 @@ def test_a_day_with_the_command_line(hubgov: Program, service: ServiceUnderTest,
     denied = as_("amy", "extend", running, "--by", "9h", "--reason", "more")
     assert (denied.code, denied.out) == (3, "")
     assert "9h" in denied.err
-    assert [row[-1] for row in as_("admin", "extensions").rows[1:]] == ["—", "lena, admin", "lena, admin", "—"]
+    assert [row[-1] for row in as_("admin", "extensions").rows[1:]] == ["—", "—", "lena, admin", "—"]
+    # The last of the two is open: it would keep bo waiting, who is of another team, so that only an admin decides.
+    [asked] = as_("admin", "approvals", "--json").document["items"]
+    assert (asked["state"], asked["by_seconds"], asked["needs"]) == ("needs_approval", 10800, ["lena", "admin"])
+    assert [(d["workload"], d["team"]) for d in asked["delays"]] == [(waiting, "nlp")]
+    assert as_("amy", "approve", asked["id"]).code == 3
+    approved = as_("admin", "approve", asked["id"], "--by", "1h", "--reason", "the paper is due")
+    assert (approved.code, approved.err) == (0, "")
+    assert as_("amy", "extensions", "--json").document["items"][2]["decided_by"] == "admin"
+    assert as_("admin", "deny", asked["id"], "--reason", "too late").code == 1
 
     # 3. Plans, holds, nodes, and who may.
     assert as_("bo", "plan", "--queue", "experiment", "--gpus", "1", "--kind", "notebook").code == 0

@@ -23,6 +23,10 @@ DOCUMENTS: dict[str, tuple[list[str], str, str]] = {
     "audit": (["audit"], "GET", "/audit"),
     "receipt": (["receipt", "nb-7"], "GET", "/workloads/nb-7/receipt"),
     "extensions": (["extensions"], "GET", "/extensions"),
+    "approvals": (["approvals"], "GET", "/extensions"),
+    "approve": (["approve", "nb-7-x1", "--by", "1h"], "POST", "/extensions/nb-7-x1/approve"),
+    "deny": (["deny", "nb-7-x1", "--reason", "no"], "POST", "/extensions/nb-7-x1/deny"),
+    "withdraw": (["withdraw", "nb-7-x1"], "POST", "/extensions/nb-7-x1/withdraw"),
     "policy show": (["policy", "show"], "GET", "/policy"),
     "policy diff": (["policy", "diff", "FILE"], "POST", "/policy/diff"),
     "policy apply": (["policy", "apply", "FILE", "--yes"], "PUT", "/policy"),
@@ -71,6 +75,10 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
         "lost: variables of kernel python3 (train.ipynb)",
     ]),
     "extensions": (["extensions"], ["needs approval"]),
+    "approvals": (["approvals"], ["nb-8 +30m, team nlp +without end"]),
+    "approve": (["approve", "nb-7-x1", "--by", "1h"], ["ex-1: granted, until 2026-03-02 19:42"]),
+    "deny": (["deny", "nb-7-x1", "--reason", "no"], ["ex-1: denied"]),
+    "withdraw": (["withdraw", "nb-7-x1"], ["ex-1: withdrawn"]),
     "policy show, exactly as it was written": (["policy", "show"], ["version: 1", "# 试验"]),
     "policy show --version": (["policy", "show", "--version"], ["3"]),
     "policy diff": (["policy", "diff", "FILE"], [
@@ -192,6 +200,14 @@ def test_mutations_send_what_was_asked_for_and_a_key(hubgov: Program, standin: S
     assert cancelled.body == {"reason": "done", "now": True}
     assert extended.body == {"by_seconds": 5400, "reason": "评估"}
     assert len({a.headers["Idempotency-Key"] for a in (cancelled, extended)}) == 2
+
+
+def test_a_decision_sends_what_was_decided(hubgov: Program, standin: Standin) -> None:
+    hubgov("approve", "nb-7-x1", "--by", "1h", "--reason", "go on")
+    assert standin.last("POST", "/extensions/nb-7-x1/approve").body == {"seconds": 3600, "reason": "go on"}
+    hubgov("deny", "nb-7-x1", "--reason", "the release comes first")
+    assert standin.last("POST", "/extensions/nb-7-x1/deny").body == {"reason": "the release comes first"}
+    assert hubgov("deny", "nb-7-x1").code == 2, "a denial without a reason is no use of it"
 
 
 def test_a_plan_sends_the_fields_of_a_submit(hubgov: Program, standin: Standin) -> None:

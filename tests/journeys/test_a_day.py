@@ -157,7 +157,9 @@ def test_a_session_from_the_form_to_its_receipt_and_back(demo: DemoUnderTest, am
     assert any("Untitled.ipynb" in line for line in receipt["lost"]), receipt["lost"]
     home = next(demo.state.glob("homes/*/Untitled.ipynb"))
     assert "6 * 7" in home.read_text(), "what was typed last is on disk"
-    amy.page.goto(f"{demo.url}/hub/user/amy/")
+    amy.page.locator(".jp-Dialog", has_text="This session has ended").wait_for()
+    amy.page.screenshot(path=shots / "5-ended.png")
+    amy.page.locator(".jp-Dialog button", has_text="Open the receipt").click()
     page = amy.page.locator("#hubgov-receipt")
     expect(page).to_contain_text("time limit")
     expect(page).to_contain_text("Untitled.ipynb")
@@ -171,6 +173,21 @@ def test_a_session_from_the_form_to_its_receipt_and_back(demo: DemoUnderTest, am
     assert again["id"] != running["id"]
     assert (again["gpus"], again["project"], again["queue"]) == (1, "seg", "experiment")
     amy.page.screenshot(path=shots / "6-resumed.png")
+
+    # 7. Stop now saves first, and its receipt says so.
+    amy.page.locator(".jp-Notebook .jp-Cell .cm-content").last.click()
+    amy.page.keyboard.type("# typed last")
+    amy.page.locator("button.hubgov-StatusItem").click()
+    amy.page.locator(".hubgov-Popover button", has_text="Stop now").click()
+    amy.page.locator(".jp-Dialog button.jp-mod-warn").click()
+    stopped = until(
+        lambda: (w := demo.call("amy", "GET", f"/workloads/{again['id']}").json())["ended_at"] and w, 60, "the stop"
+    )
+    assert (stopped["state"], stopped["end_reason"]) == ("cancelled", "cancelled")
+    receipt = demo.call("amy", "GET", f"/workloads/{again['id']}/receipt").json()
+    assert ("Untitled.ipynb", "saved") in [(d["path"], d["outcome"]) for d in receipt["documents"]]
+    assert receipt["saved_by_lab"] is True
+    assert "# typed last" in home.read_text()
     assert amy.foreign == [], "nothing comes from another host"
     cancel_all(demo, "amy")
 

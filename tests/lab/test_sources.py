@@ -23,6 +23,7 @@ WORST = {
     "No GPU or kernel activity. This GPU is taken back at %1 unless you run something.": ("Wed 23:59",),
     "Extended to %1 (+%2). Extensions left: %3.": ("Wed 23:59", "23 h 59 m", "99"),
     "Documents are being saved; then the GPU is given back.": (),
+    "More time was approved, until %1.": ("Wed 23:59",),
 }
 
 

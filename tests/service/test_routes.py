@@ -210,13 +210,37 @@ def test_extensions_granted_for_approval_denied(service: ServiceUnderTest, sessi
     stale = service.call("amy", "POST", path, {"by_seconds": 60, "lease_version": 99})
     assert refused(stale, 409, "stale_lease_version")["details"] == {"lease_version": 1}
     seen = service.call("amy", "GET", "/extensions").json()["items"]
-    assert [e["state"] for e in seen] == ["denied", "needs_approval", "needs_approval"]
-    assert [e["needs"] for e in seen] == [[], ["lena", "admin"], ["lena", "admin"]]
+    assert [e["state"] for e in seen] == ["denied", "needs_approval"], "the same request is the open one"
+    assert [e["needs"] for e in seen] == [[], ["lena", "admin"]]
     assert service.call("bo", "GET", "/extensions").json()["items"] == []
     refused(service.call("amy", "POST", path, {}), 400, "invalid")
     refused(service.call("amy", "POST", path, {"by_seconds": 60, "until": "2026-01-01T00:00:00Z"}), 400, "invalid")
     refused(service.call("amy", "POST", path, {"until": "tomorrow"}), 400, "invalid")
     refused(service.call("amy", "POST", path, {"until": "2000-01-01T00:00:00Z"}), 400, "invalid")
+
+
+def test_an_open_request_is_decided_by_who_may(service: ServiceUnderTest, session: dict[str, Any]) -> None:
+    path = f"/workloads/{session['id']}/extensions"
+    asked = service.call("amy", "POST", path, {"by_seconds": 3 * 3600, "reason": "paper"}).json()
+    decide = f"/extensions/{asked['id']}"
+    refused(service.call("amy", "POST", f"{decide}/approve", {}), 403, "not_allowed")
+    refused(service.call("amy-server", "POST", f"{decide}/approve", {}), 403, "not_allowed")
+    refused(service.call("bo", "POST", f"{decide}/deny", {"reason": "no"}), 404, "not_found")
+    refused(service.call("lena", "POST", f"{decide}/deny", {}), 400, "reason_required")
+    refused(service.call("lena", "POST", f"{decide}/approve", {"seconds": 4 * 3600}), 400, "invalid")
+    [seen] = service.call("lena", "GET", "/extensions?state=needs_approval").json()["items"]
+    assert seen["id"] == asked["id"]
+    before = service.show(session["id"])
+    granted = service.call("lena", "POST", f"{decide}/approve", {"seconds": 3600, "reason": "go on"}).json()
+    assert (granted["state"], granted["by_seconds"], granted["decided_by"]) == ("granted", 3600, "lena")
+    shown = service.call("amy", "GET", f"/workloads/{session['id']}").json()
+    assert from_rfc3339(shown["expires_at"]) == from_rfc3339(before["expires_at"]) + 3_600_000
+    assert shown["extension"]["decision_reason"] == "go on"
+    assert f"{asked['id']}-granted" in [n["id"] for n in shown["notices"]]
+    refused(service.call("lena", "POST", f"{decide}/deny", {"reason": "no"}), 409, "not_open")
+    refused(service.call("amy", "POST", f"{decide}/withdraw", {}), 409, "not_open")
+    refused(service.call("admin", "POST", "/extensions/nb-999-x1/approve", {}), 404, "not_found")
+    refused(service.call("admin", "GET", "/extensions?state=nonsense"), 400, "invalid")
 
 
 @pytest.mark.parametrize("to", ["by_seconds", "until"])

@@ -9,10 +9,7 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,23 +17,14 @@ from typing import Any
 import pytest
 from hubgov_spawner import accounts, boxed, isolation
 from hubgov_spawner.boxed import BoxedSpawner
+from jupyterhub import orm
 from jupyterhub.spawner import SpawnException
+from spawner.boxing import LISTEN, MODES, USER, Recording, a_spawner, started
 from waiting import until_async
 
 from hubgov import errors, processes
 from hubgov.wire import ProcessRef
 
-MODES = [
-    pytest.param("root", marks=pytest.mark.boxed),
-    pytest.param("userns", marks=pytest.mark.boxed),
-    "none",
-]
-USER = 4000
-LISTEN = """
-import http.server, os, signal, urllib.parse
-address = urllib.parse.urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
-http.server.HTTPServer((address.hostname, address.port), http.server.BaseHTTPRequestHandler).serve_forever()
-"""
 STRAGGLER = """
 import subprocess
 stubborn = "trap '' TERM INT HUP; touch straggler; while :; do sleep 1000; done"
@@ -45,63 +33,13 @@ subprocess.Popen(["setsid", "-f", "bash", "-c", stubborn])
 IGNORE_TERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_account_is_left() -> Iterator[None]:
-    """Take away the system account that the servers as root have."""
-    yield
-    subprocess.run(["userdel", f"hgu{USER}"], check=False, capture_output=True)
-
-
-class Recording(BoxedSpawner):
-    """Keeps what the governance mixin would be told."""
-
-    told: list[tuple[ProcessRef, ProcessRef | None]]
-
-    def hub_users(self) -> dict[int, tuple[str, str]]:
-        return {7: ("amy", "2026-03-02T10:00:00.000001")}
-
-    async def processes_started(self, main: ProcessRef, init: ProcessRef | None) -> None:
-        assert self.orm_spawner.state["main"] == [main.pid, main.start_ticks]
-        self.told = [(main, init)]
-
-
-def a_spawner(state: Path, mode: str, program: str = LISTEN, **change: Any) -> Recording:
-    """A spawner of user number USER whose server runs `program`, with stand-ins for what the hub gives it."""
-    # Accounts are the machine's: this number is no other test's.
-    Path(state, "homes", f"hgu{USER - 1}").mkdir(parents=True, exist_ok=True)
-    user = SimpleNamespace(id=7, name="amy", url="/user/amy/", settings={}, db=SimpleNamespace(commit=lambda: None))
-    hub = SimpleNamespace(
-        public_host="", api_url="http://127.0.0.1:1/hub/api", base_url="/hub/", server=SimpleNamespace()
-    )
-    orm = SimpleNamespace(name="", server=None, state={})
-    values = {
-        "state_dir": str(state),
-        "isolation": mode,
-        "cmd": [sys.executable, "-c", program],
-        "term_timeout": 5.0,
-    }
-    spawner = Recording(user=user, hub=hub, orm_spawner=orm, api_token="secret", **(values | change))
-    spawner.told = []
-    return spawner
-
-
-@asynccontextmanager
-async def started(spawner: Recording) -> AsyncIterator[Recording]:
-    """The spawner with its server up; nothing is left of it afterwards."""
-    try:
-        url = await asyncio.wait_for(spawner.start(), 20)
-        assert url == f"http://127.0.0.1:{spawner.port}"
-        yield spawner
-    finally:
-        await spawner.stop(now=True)
-
-
 def home_of(spawner: Recording) -> Path:
     return Path(spawner.state_dir, "homes", f"hgu{USER}")
 
 
 def left_of(spawner: Recording, mark: str) -> list[ProcessRef]:
-    return processes.marked_with(mark)
+    """Also what runs as the user: `marked_with` counts only what is the hub's."""
+    return processes.with_environment(lambda entry: entry == f"HUBGOV_ALLOCATION_ID={mark}".encode())
 
 
 def run(scenario: Callable[[], Any]) -> None:
@@ -294,6 +232,9 @@ def test_a_second_user_isnt_served_without_a_box_unless_asked_for(
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no such device": ({}, "device"),
     "the state would show": ({"read_only_paths": ["/"]}, "invalid"),
+    "the ledger would show": ({"read_only_paths": ["/srv"], "private_paths": ["/srv/hubgov.sqlite"]}, "invalid"),
+    "the ledger lies in /usr": ({"private_paths": ["/usr/local/hubgov.sqlite"]}, "invalid"),
+    "the hub's database would show": ({"read_only_paths": ["/opt"]}, "invalid"),
 }
 
 
@@ -304,6 +245,9 @@ def test_a_box_that_would_be_wrong_isnt_made(change: dict[str, Any], reason: str
         def box_device_nodes(self) -> tuple[str, ...]:
             return ("/dev/hubgov-none",) if reason == "device" else ()
 
+        def hub_files(self) -> list[str]:
+            return ["/opt/hub/jupyterhub.sqlite"]
+
     async def scenario() -> None:
         plain = a_spawner(tmp_path, "root", **change)
         spawner = WithDevice(parent=None, **{n: getattr(plain, n) for n in _GIVEN})
@@ -312,6 +256,20 @@ def test_a_box_that_would_be_wrong_isnt_made(change: dict[str, Any], reason: str
         assert caught.value.reason == reason
 
     run(scenario)
+
+
+FILES = {"sqlite:///{0}/hub.sqlite": ["{0}/hub.sqlite"], "sqlite://": [], "sqlite:///:memory:": []}
+
+
+@pytest.mark.parametrize("url", FILES)
+def test_the_hubs_database_is_known_where_it_is_a_file(url: str, tmp_path: Path) -> None:
+    spawner = a_spawner(tmp_path, "none")
+    spawner.user.db = orm.new_session_factory(url.format(tmp_path))()
+    try:
+        assert BoxedSpawner.hub_files(spawner) == [path.format(tmp_path) for path in FILES[url]]
+    finally:
+        spawner.user.db.close()
+        spawner.user.db.get_bind().dispose()
 
 
 def test_stop_fails_when_something_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +297,17 @@ def test_a_log_that_cant_be_made_doesnt_lock_the_user_out(tmp_path: Path) -> Non
     run(scenario)
 
 
-_GIVEN = ("user", "hub", "orm_spawner", "api_token", "state_dir", "isolation", "cmd", "read_only_paths")
+_GIVEN = (
+    "user",
+    "hub",
+    "orm_spawner",
+    "api_token",
+    "state_dir",
+    "isolation",
+    "cmd",
+    "read_only_paths",
+    "private_paths",
+)
 
 
 def _is_there(path: Path) -> Callable[[], Any]:

@@ -240,7 +240,7 @@ def test_stop_ends_what_ignores_every_signal(hub: HubUnderTest) -> None:
     until((home_of(hub, "bo") / "straggler").exists, 10, "the straggler")
     assert hub.api("DELETE", "/users/bo/server").status_code in (202, 204)
     until(lambda: not hub.server("bo"), 30, "bo's server has stopped")
-    assert processes.marked_with(mark) == []
+    assert processes.with_environment(lambda entry: entry == f"HUBGOV_ALLOCATION_ID={mark}".encode()) == []
 
 
 def test_a_killed_server_takes_its_box_along(hub: HubUnderTest) -> None:

@@ -123,7 +123,7 @@ def test_with_the_service_away_nothing_is_started(service: Standin) -> None:
 
 
 def test_whoever_took_the_services_port_gets_no_token(service: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "impostor_at", lambda url: 61002)
+    monkeypatch.setattr(processes, "impostor_at", lambda url, from_outside: 61002)
 
     async def scenario() -> None:
         spawner = a_spawner(service)

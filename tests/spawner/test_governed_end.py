@@ -7,7 +7,9 @@ import logging
 
 import pytest
 from hubgov_spawner import GovernedMixin, HubGovSpawner
+from hubgov_spawner.guarding import Guarding
 from hubgov_spawner.housing import Housing
+from hubgov_spawner.standing import Standing
 from jupyterhub.spawner import Spawner, SpawnException
 from spawner.governing import a_spawner, arrived, has, refusal_of, run, running
 from spawner.standin import TOKEN, Standin
@@ -262,7 +264,9 @@ MEANT = {
     GovernedMixin: {"start", "stop", "poll", "progress", "rename", "delete_forever", "run_post_stop_hook"}
     | {"get_env", "get_url"}
     | STATE,
+    Standing: {"poll"},
     Housing: {"delete_forever"} | STATE,
+    Guarding: {"add_poll_callback", "start_polling", "stop_polling"} | STATE,
 }
 
 

@@ -212,15 +212,38 @@ def test_of_a_checkout_only_the_packages_are_shown() -> None:
     assert not any(Path(path).is_relative_to("/usr") for path in found)
 
 
-def test_a_path_that_would_show_the_state_is_refused(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
+def test_a_path_that_would_show_something_private_is_refused(tmp_path: Path) -> None:
+    state, database = tmp_path / "state", tmp_path / "db" / "hub.sqlite"
+    for folder in (state, database.parent):
+        folder.mkdir()
+    database.touch()
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
-    isolation.refuse_exposure([str(tmp_path / "stat")], str(state))
-    for path in (str(state), str(tmp_path), str(link), "/", "relative"):
+    private = [str(state), str(database)]
+    isolation.refuse_exposure([str(tmp_path / "stat"), str(state / "venv"), str(tmp_path / "db2")], private)
+    for path in (str(state), str(database), str(database.parent), str(tmp_path), str(link), "/", "relative"):
         with pytest.raises(errors.Invalid):
-            isolation.refuse_exposure([path], str(state))
+            isolation.refuse_exposure([path], private)
+
+
+ALWAYS_SHOWN = [
+    *("/usr/local/hubgov", "/usr", "/bin/state", "/lib/hubgov.sqlite", "/etc/jupyter/jupyterhub.sqlite"),
+    *("/etc/ssl/state", "/sys/class/x"),
+]
+
+
+@pytest.mark.parametrize("path", ALWAYS_SHOWN)
+def test_nothing_private_lies_where_every_box_looks(path: str, tmp_path: Path) -> None:
+    with pytest.raises(errors.Invalid, match="every box sees"):
+        isolation.refuse_exposure([], [path])
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(errors.Invalid, match="every box sees"):
+        isolation.refuse_exposure([], [str(link)])
+
+
+def test_other_system_folders_are_no_concern() -> None:
+    isolation.refuse_exposure([], ["/var/lib/hubgov", "/etc/jupyterhub/x", "/srv", "/etc/hubgov", "/usrx", "/opt"])
 
 
 # --- accounts and homes ---------------------------------------------------------------------------------

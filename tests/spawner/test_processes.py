@@ -100,7 +100,10 @@ def test_descendants_come_parents_first() -> None:
 
 def test_a_straggler_in_its_own_session_is_found_by_its_mark_and_killed() -> None:
     mark = uuid.uuid4().hex
-    with running("sh", "-c", "setsid -f sh -c 'trap \"\" TERM; sleep 60; :'", mark=mark) as (child, ref):
+    with running("sh", "-c", "setsid -f sh -c 'trap \"\" TERM; sleep 60; :'; sleep 60", mark=mark) as (child, ref):
+        until(lambda: len(processes.marked_with(mark)) >= 3, 5, "all")
+        for below in processes.descendants(ref):
+            processes.send(below, signal.SIGKILL)
         child.wait()
         left = until(lambda: processes.marked_with(mark), 5, "the straggler")
         assert processes.descendants(ref) == []
@@ -109,6 +112,20 @@ def test_a_straggler_in_its_own_session_is_found_by_its_mark_and_killed() -> Non
         assert processes.signal_box(ref, None, kill=True, allocation_id=mark)
         assert processes.wait_gone(left, 5)
         assert processes.box_gone(ref, None, mark)
+
+
+@pytest.mark.boxed
+def test_another_users_process_counts_by_no_mark() -> None:
+    mark = uuid.uuid4().hex
+    environment = {"PATH": os.environ["PATH"], processes.ALLOCATION_VARIABLE: mark}
+    with subprocess.Popen(["sleep", "60"], env=environment, user=61998, group=61998, extra_groups=[]) as other:
+        try:
+            assert processes.marked_with(mark) == []
+            assert processes.box_gone(None, None, mark)
+            assert not processes.signal_box(None, None, kill=True, allocation_id=mark)
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 def test_one_that_is_not_ours_to_signal_keeps_nobody_else_alive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +272,7 @@ def test_who_took_the_services_port_is_known(
         assert processes.impostor_at(address) is None, "nobody listens"
         listener.listen()
         assert processes.impostor_at(address) is None, "we ourselves"
+        assert processes.impostor_at(address, from_outside=True) is None, "we ourselves, in no box"
         monkeypatch.setattr(os, "geteuid", lambda: 4242)
         assert processes.impostor_at(address) == os.getuid()
         monkeypatch.setattr(processes, "_FIRST_USER", os.getuid() + 1)
@@ -266,3 +284,26 @@ def test_who_took_the_services_port_is_known(
 )
 def test_only_this_machines_own_addresses_are_looked_up(url: str) -> None:
     assert processes.impostor_at(url) is None
+
+
+LISTENS = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+input()
+"""
+
+
+@pytest.mark.boxed
+def test_a_box_that_has_our_own_uid_is_known_by_its_process() -> None:
+    """As without root, where all boxes have the hub's uid."""
+    view = ["bwrap", "--unshare-user", "--uid", "61001", "--gid", "61001", "--unshare-pid", "--bind", "/", "/"]
+    python = ["--proc", "/proc", "--", "/usr/bin/python3", "-c", LISTENS]
+    for before, impostor in (([], None), (view, os.getuid())):
+        command = [*before, *(python if before else python[3:])]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            url = f"http://127.0.0.1:{int(process.stdout.readline())}/services/hubgov"
+            assert processes.impostor_at(url, from_outside=True) == impostor
+            assert processes.impostor_at(url) is None, "the uid alone doesn't tell"
+            process.communicate(b"\n")

@@ -48,8 +48,10 @@ export class Actions {
   /** Seconds of the extension that one click gives; null when the policy gives none. */
   get step(): number | null {
     const workload = this.session.workload;
-    const step = Math.min(workload?.extension_step_seconds ?? 0, this.room);
-    return workload?.expires_at && workload.extensions_left !== 0 && step >= LEAST ? step : null;
+    const whole = workload?.extension_step_seconds ?? 0;
+    const step = Math.min(whole, this.room);
+    const worthIt = step > 0 && (step === whole || step >= LEAST);
+    return workload?.expires_at && workload.extensions_left !== 0 && worthIt ? step : null;
   }
 
   /** The new end that an extension would bring. */

@@ -38,6 +38,7 @@ export interface IWorkload {
   notices: INotice[];
   save_requested: string | null;
   resume_documents: string[];
+  extension: IExtension | null;
 }
 
 export interface IBlocker {
@@ -65,10 +66,13 @@ export interface IError {
 }
 
 export interface IExtension {
+  id: string;
   state: string;
   by_seconds: number;
   expires_at: string | null;
   needs: string[];
+  decided_by: string | null;
+  decision_reason: string | null;
 }
 
 export interface IExtendAnswer {

@@ -28,7 +28,12 @@ export function isOver(session: Session): boolean {
     return false;
   }
   const left = session.left();
-  return OVER.includes(workload.state) || (left !== null && left <= 0);
+  return hasEnded(session) || (left !== null && left <= 0);
+}
+
+/** Whether it has ended for good: nothing of it can be extended any more. */
+export function hasEnded(session: Session): boolean {
+  return session.workload !== null && OVER.includes(session.workload.state);
 }
 
 /** The line of the status bar; empty on a server that nobody governs. */
@@ -123,6 +128,11 @@ export function rowsOf(session: Session, workload: IWorkload, texts: Texts): [st
   }
   if (workload.extensions_left !== null) {
     rows.push([texts.__('Extensions left'), `${workload.extensions_left}`]);
+  }
+  if (workload.extension?.state === 'needs_approval') {
+    const by = span(workload.extension.by_seconds, texts.__);
+    const who = workload.extension.needs.join(', ') || texts.__('an approver');
+    rows.push([texts.__('Asked for'), texts.__('+%1, waits for %2', by, who)]);
   }
   const offline = session.offline();
   if (offline !== null) {

@@ -3,7 +3,7 @@ import { Notification } from '@jupyterlab/apputils';
 
 import type { Actions } from './actions';
 import { INotice, messageOf } from './api';
-import { clockText, ruleText } from './line';
+import { clockText, hasEnded, ruleText } from './line';
 import { fitting, span } from './remaining';
 import type { Session } from './session';
 import type { Texts } from './texts';
@@ -16,6 +16,9 @@ export function noticeText(notice: INotice, session: Session, texts: Texts): str
   const workload = session.workload;
   const at = clockText(notice.deadline, session, texts);
   const left = span(Math.max(0, (Date.parse(notice.deadline) - session.now()) / 1000), __);
+  if (notice.kind === 'extension_granted' || notice.kind === 'extension_denied') {
+    return decidedText(notice, session, texts);
+  }
   if (notice.kind === 'idle') {
     return fitting(__('No GPU or kernel activity. This GPU is taken back at %1 unless you run something.', at));
   }
@@ -36,6 +39,20 @@ export function noticeText(notice: INotice, session: Session, texts: Texts): str
   return [...long].length <= 140 ? long : fitting(short);
 }
 
+/** What became of a request for more time, by whom and why. */
+function decidedText(notice: INotice, session: Session, texts: Texts): string {
+  const { __ } = texts;
+  const granted = notice.kind === 'extension_granted';
+  const request = session.workload?.extension ?? null;
+  const at = clockText(notice.deadline, session, texts);
+  if (request === null || !notice.id.startsWith(`${request.id}-`)) {
+    return granted ? __('More time was approved, until %1.', at) : __('More time was declined.');
+  }
+  const by = request.decided_by ?? '';
+  const why = request.decision_reason ? __(' Reason: %1', request.decision_reason) : '';
+  return fitting((granted ? __('Approved until %1 by %2.', at, by) : __('Declined by %1.', by)) + why);
+}
+
 /** Shows what the session brings. */
 export class Notices {
   constructor(
@@ -48,8 +65,9 @@ export class Notices {
 
   private async show(): Promise<void> {
     const end = this.session.workload?.expires_at ?? null;
-    if (this.last !== null && end !== null && Date.parse(end) > this.last.deadline + MOVED_MS) {
-      // The end has moved on: what the toast says is no longer true.
+    const moved = this.last !== null && end !== null && Date.parse(end) > this.last.deadline + MOVED_MS;
+    if (this.last !== null && (moved || hasEnded(this.session))) {
+      // The end has moved on, or come: what the toast says is no longer true.
       Notification.dismiss(this.last.toast);
       this.last = null;
     }
@@ -75,6 +93,11 @@ export class Notices {
 
   private toast(notice: INotice): void {
     const { __ } = this.texts;
+    if (notice.kind.startsWith('extension_')) {
+      const kind = notice.kind === 'extension_granted' ? 'success' : 'warning';
+      Notification.emit(noticeText(notice, this.session, this.texts), kind, { autoClose: false });
+      return;
+    }
     // A newer warning says all that the older one said, with less time left.
     if (this.last !== null) {
       Notification.dismiss(this.last.toast);

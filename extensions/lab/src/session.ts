@@ -66,7 +66,7 @@ export class Session {
     if (left === null || workload === null) {
       return 0;
     }
-    const warned = workload.notices.filter(n => n.kind !== 'idle').map(n => n.threshold_seconds);
+    const warned = workload.notices.filter(n => n.kind === 'expiring').map(n => n.threshold_seconds);
     return level(left, workload.lease_seconds, warned);
   }
 

@@ -1,15 +1,15 @@
-"""Workloads: list, show, why, extend, cancel, receipt, extensions."""
+"""Workloads: list, show, why, extend, cancel, receipt."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hubgov import wire
 from hubgov.cli import cells, decisions, options
-from hubgov.cli.cli_texts import DOCUMENTS, EXTENSION_STATES
+from hubgov.cli.cli_texts import DOCUMENTS
 from hubgov.cli.running import DONE, FAILED, WAITING
 from hubgov.cli.screen import Screen, Table
 from hubgov.cli.workload_rows import DEFAULT, KNOWN, Listing, facts
@@ -192,32 +192,3 @@ def _show_receipt(screen: Screen, found: wire.Receipt) -> None:
         screen.line(screen.text("lost", what=lost))
     if not found.lost:
         screen.line(screen.text("nothing_lost"))
-
-
-def extensions(ctx: typer.Context) -> int:
-    """Requests for more time of the live workloads that one may see, oldest first."""
-    screen = options.screen_of(ctx)
-    client = options.client_of(ctx)
-    found = client.extensions()
-    if screen.json:
-        screen.document(client.document)
-        return DONE
-    rows: list[Any] = [
-        (
-            e.id,
-            e.workload,
-            word(EXTENSION_STATES, e.state, screen.lang),
-            cells.span(e.by_seconds),
-            cells.clock(e.expires_at),
-            cells.plain(e.requested_by),
-            cells.plain(e.reason),
-            cells.plain(e.decided_by),
-            cells.plain(", ".join(e.needs)),
-        )
-        for e in found
-    ]
-    columns = ("id", "workload", "state", "by", "expires_at", "requested_by", "reason", "decided_by", "needs")
-    screen.table(Table(columns, rows))
-    if not rows:
-        screen.remark(screen.text("nothing"))
-    return DONE

@@ -7,11 +7,11 @@ from typing import Any
 from hubgov import texts, wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import session, steer, submit
-from hubgov.control.actor import Actor, check_change, check_read, check_seen, may_change
+from hubgov.control.actor import Actor, check_change, check_read, check_seen
 from hubgov.control.governor import cycle
 from hubgov.control.unit import Unit
 from hubgov.core.decision import Outcome
-from hubgov.core.model import ExtensionRequest, ExtensionState, Workload, WorkloadId
+from hubgov.core.model import ExtensionState, Workload, WorkloadId
 from hubgov.core.policy import Kind
 from hubgov.core.states import WorkloadState
 from hubgov.errors import Ended, Invalid, NotFound, TooMany
@@ -274,19 +274,6 @@ class Events(WorkloadReader):
         with self.governor.ledger.reading() as connection:
             lines = reading.journal(connection, workload=workload_id, limit=self.number("limit", 100, 1, 1000))
         self.reply_list([journal_line(line) for line in lines])
-
-
-class AllExtensions(WorkloadReader):
-    async def get(self) -> None:
-        """Requests for more time of the live workloads that the caller may see, oldest first."""
-        state = self.governor.state
-        found: list[ExtensionRequest] = []
-        for request in state.extensions.values():
-            workload = state.workloads.get(request.workload)
-            if workload is not None and may_change(self.actor, state.policy, workload):
-                found.append(request)
-        desk = self.desk()
-        self.reply_list([desk.extension(r) for r in sorted(found, key=lambda r: (r.requested_at, r.id))])
 
 
 class Claim(WorkloadReader):
