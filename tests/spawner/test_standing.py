@@ -14,6 +14,7 @@ import pytest
 from hubgov_spawner import HubGovSpawner, client, guarding, reports, standing
 from service_under_test import PREFIX, ServiceUnderTest
 from spawner.boxing import LISTEN
+from spawner.governing import arrived, close
 from spawner.standin import TOKEN, Standin, workload
 
 from hubgov import processes
@@ -82,9 +83,9 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
     async def whole() -> None:
         try:
             await scenario
-            await reports.arrived()
+            await arrived()
         finally:
-            await client.close()
+            await close()
 
     asyncio.run(whole())
 
