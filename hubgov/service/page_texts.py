@@ -28,6 +28,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "已获准。服务器正在启动，随后自动打开。",
     ),
     "granted_other": ("Granted. It is for {owner} to open.", "已获准，由 {owner} 打开。"),
+    "is_running": ("The server runs.", "服务器正在运行。"),
     "is_preempting": (
         "Its devices are needed for work that is guaranteed them. It is stopped after its grace, and then waits "
         "again at its old place.",

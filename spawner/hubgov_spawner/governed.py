@@ -11,6 +11,7 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from jupyterhub.spawner import SpawnException
@@ -243,11 +244,26 @@ class GovernedMixin(Standing):
             async with asyncio.timeout(STOPPING_SECONDS):
                 await self._reporter().refuse_anothers(held.workload)
                 found = await client.stopping(held.workload, held.attempt, now=now)
-            async with asyncio.timeout(SAVING_SECONDS):
-                while found.save_requested is not None and found.state == "stopping":
-                    found = await client.workload(found.id, after=found.version, wait=SAVING_SECONDS)
+            if found.save_requested is not None and found.state == "stopping":
+                async with self._reachable(), asyncio.timeout(SAVING_SECONDS):
+                    while found.save_requested is not None and found.state == "stopping":
+                        found = await client.workload(found.id, after=found.version, wait=SAVING_SECONDS)
         except (ServiceError, TimeoutError) as error:
             self.log.warning("Server of %s: stopped without a word of its saves: %s", self._log_name, error)
+
+    @asynccontextmanager
+    async def _reachable(self) -> AsyncIterator[None]:
+        """The way from browsers to the server while they save: the hub takes it away before it stops a server."""
+        proxy = self.user.settings.get("proxy")
+        if proxy is None or self.server is None:
+            yield
+            return
+        data = {"user": self.user.name, "server_name": self.name}
+        await proxy.add_route(self.proxy_spec, self.server.host, data)
+        try:
+            yield
+        finally:
+            await proxy.delete_route(self.proxy_spec)
 
     def run_post_stop_hook(self) -> Any:
         """After every end, also of a spawn that failed or was taken back: what isn't told yet is told now."""

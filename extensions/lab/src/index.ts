@@ -2,6 +2,7 @@
 import { IConnectionLost, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { IDocumentManager, IDocumentWidgetOpener } from '@jupyterlab/docmanager';
+import { ServerConnection } from '@jupyterlab/services';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';
@@ -10,6 +11,7 @@ import { Actions } from './actions';
 import { Api } from './api';
 import { connectionLost, serverPage } from './connection';
 import { Documents } from './documents';
+import { hasEnded } from './line';
 import { Notices } from './notices';
 import { Saving } from './saving';
 import { Session } from './session';
@@ -41,7 +43,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'How long a governed GPU session lasts, why, and a way to extend it.',
   autoStart: true,
   requires: [ISession, IDocumentManager, IDocumentWidgetOpener],
-  optional: [ITranslator, IStatusBar, ICommandPalette],
+  optional: [ITranslator, IStatusBar, ICommandPalette, IConnectionLost],
   activate: (
     app: JupyterFrontEnd,
     session: Session,
@@ -49,7 +51,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     opener: IDocumentWidgetOpener,
     translator: ITranslator | null,
     bar: IStatusBar | null,
-    palette: ICommandPalette | null
+    palette: ICommandPalette | null,
+    lost: IConnectionLost | null
   ) => {
     const texts = new Texts(translator ?? nullTranslator);
     const documents = new Documents(app.shell, manager, opener, session, texts);
@@ -66,6 +69,14 @@ const plugin: JupyterFrontEndPlugin<void> = {
       activeStateChanged: session.governedChanged
     });
     addCommands(app, texts, session, actions, item, palette);
+    let told = false;
+    session.changed.connect(() => {
+      // Of a named server that has ended, the user's default server answers: no connection is lost then.
+      if (!told && lost !== null && session.offline() !== null && hasEnded(session)) {
+        told = true;
+        void lost(app.serviceManager, new ServerConnection.NetworkError(new TypeError('ended')));
+      }
+    });
     void app.restored.then(() => {
       let begun = false;
       session.changed.connect(() => {

@@ -10,6 +10,17 @@ function filled(text: string, values: string[]): string {
   return text.replace(/%(\d)/g, (found, n) => values[Number(n) - 1] ?? found);
 }
 
+/**
+ * The language to speak: Lab's own where one was chosen. Lab is English without a language pack, whoever uses it;
+ * then it is what was chosen on the hub's pages, else the browser's.
+ */
+function language(ofLab: string): string {
+  if (ofLab && !/^en\b|^default$/i.test(ofLab)) {
+    return ofLab;
+  }
+  return /(?:^|;\s*)hubgov_lang=([\w-]+)/.exec(document.cookie)?.[1] ?? navigator.language;
+}
+
 /** Says every text of the extension. Chinese works without a language pack being installed. */
 export class Texts {
   constructor(private translator: ITranslator) {
@@ -23,7 +34,7 @@ export class Texts {
 
   /** Whether the interface is in simplified Chinese. */
   get chinese(): boolean {
-    return /^zh(-(cn|hans|sg)\b.*)?$/i.test(this.translator.languageCode.replace('_', '-'));
+    return /^zh(-(cn|hans|sg)\b.*)?$/i.test(language(this.translator.languageCode).replace('_', '-'));
   }
 
   /** The text with its values filled in. */

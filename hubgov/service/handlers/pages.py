@@ -10,6 +10,7 @@ from tornado import web
 from hubgov.control import steer
 from hubgov.core.model import WorkloadId
 from hubgov.errors import NotFound
+from hubgov.ledger import reading
 from hubgov.service.base import Page
 from hubgov.service.documents import server_url
 from hubgov.service.handlers.workloads import WorkloadReader
@@ -24,9 +25,14 @@ class Home(Page):
         desk = self.desk()
         mine = [w for w in self.governor.state.workloads.values() if self.actor.owns(w)]
         teams = desk.reader.teams
+        with self.governor.ledger.reading() as connection:
+            used = reading.segments_of_all(connection, [w.id for w in mine])
         self.render_page(
             "home.html",
-            workloads=[desk.workload(w, full=False) for w in sorted(mine, key=lambda w: -w.seq)],
+            workloads=[
+                desk.workload(w, segments=tuple(used.get(w.id, ())), full=False)
+                for w in sorted(mine, key=lambda w: -w.seq)
+            ],
             quotas=[row for row in quota_rows(desk) if row.team in teams or self.actor.admin],
             devices=device_rows(desk, self.services.probes, self.services.isolation),
             desk=desk,
