@@ -13,7 +13,8 @@ _BLANK = re.compile(r"{(\w+)}")
 
 
 class Phrases:
-    """A table of (English, translation). A blank whose name ends in `_` holds a phrase of the table itself."""
+    """A table of (English, translation). A blank whose name ends in `_` holds a phrase of the table itself, or
+    several, between semicolons."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         # The more of a sentence is fixed, the surer it is meant.
@@ -34,8 +35,16 @@ class Phrases:
         return None
 
     def _filled(self, translated: str, values: Mapping[str, str]) -> str:
-        said = {name: (self.say(value) if name.endswith("_") else None) or value for name, value in values.items()}
+        said = {name: self._inner(value) if name.endswith("_") else value for name, value in values.items()}
         return _BLANK.sub(lambda blank: said[blank[1]], translated)
+
+    def _inner(self, value: str) -> str:
+        """What a blank holds in the other language, phrase by phrase; a phrase without a row stays as it is."""
+        parts = value.split("; ")
+        said = [self.say(part) for part in parts]
+        if len(parts) > 1 and any(said):
+            return "；".join(known or part for known, part in zip(said, parts, strict=True))
+        return self.say(value) or value
 
 
 def _pattern(english: str) -> str:

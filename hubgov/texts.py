@@ -79,6 +79,11 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "Can never start: the most that queue {queue} could give is {most} {unit}, this request asks for {asked}.",
         "无法满足：队列 {queue} 最多可提供 {most} {unit}，本次请求 {asked}。",
     ),
+    "impossible_memory": (
+        "Can never start: no card that queue {queue} could give has {asked} of memory; the largest, {flavor}, has "
+        "{most}.",
+        "无法满足：队列 {queue} 可提供的卡中没有 {asked} 显存的，最大的 {flavor} 为 {most}。",
+    ),
     "above_maximum": (
         "Above the maximum: {rule} allows {limit}, this request asks for {asked}.",
         "超过上限：{rule} 最多 {limit}，本次请求 {asked}。",
@@ -92,6 +97,14 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "unknown_project": (
         "No project {what} for you. Your projects: {allowed}.",
         "没有可用的项目 {what}。你的项目：{allowed}。",
+    ),
+    "name_project": (
+        "The project to charge is not named. Your projects: {allowed}.",
+        "未指明要计入的项目。你的项目：{allowed}。",
+    ),
+    "no_project": (
+        "You are in no project yet, and every request is charged to one.",
+        "你还没有加入任何项目，而每个请求都要计入一个项目。",
     ),
     "unknown_flavor": (
         "No card type {what}. Card types: {allowed}.",
@@ -152,6 +165,10 @@ STEPS: Mapping[str, tuple[str, str]] = {
     "submit_batch": ("Submit the rest as a batch job", "把剩余工作提交为批任务"),
     "shorter_extension": ("Ask for a shorter extension", "缩短延长时间"),
     "longer_extension": ("Ask for a longer extension", "申请更长的延长"),
+    "ask_lead": (
+        "Ask the lead of your team to add you to a project",
+        "请团队负责人将你加入一个项目",
+    ),
     "ask_approver": ("Ask {approvers}", "联系 {approvers}"),
 }
 
@@ -216,6 +233,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "GPUs": ("GPUs", "张 GPU"),
     "workloads": ("sessions", "个会话"),
     "cpus": ("CPUs", "个 CPU"),
+    "mib": ("of RAM", "内存"),
     "pending": ("waiting requests", "个排队请求"),
     "times": ("times", "次"),
     "nodes": ("nodes", "个节点"),
@@ -235,7 +253,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "node": ("node {name}", "节点 {name}"),
     "queue": ("queue {name}", "队列 {name}"),
     "pools": ("pools {name}", "资源池 {name}"),
-    "workload": ("{name}", "{name}"),
+    "workload": ("{name}", "任务 {name}"),
     "priority": ("priority {name}", "优先级 {name}"),
     "from_to": ("{low} to {high}", "{low} 到 {high}"),
     "no_probe": ("no probe reads this node", "没有探针读取该节点"),

@@ -161,6 +161,8 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
     if queue is None:
         raise _unknown("unknown_queue", draft.queue, sorted(policy.queues), now, policy)
     kind = _kind(draft, queue.kinds)
+    if kind is Kind.NOTEBOOK and kind not in runnable:
+        raise Invalid("notebooks are not submitted", hint="start one from the hub's page")
     if kind not in runnable:
         raise Invalid(
             f"no engine of this service runs {kind.value} work",
@@ -172,7 +174,7 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
             raise _unknown("unknown_flavor", flavor, sorted(policy.flavors), now, policy)
     project = policy.projects[_project(draft, owner, now, policy)]
     if draft.team is not None and draft.team not in policy.ancestors(project.team):
-        raise _refusal("not_allowed", "team", now, policy, what=f"team {draft.team}", allowed=project.team)
+        raise _refusal("not_allowed", "team", now, policy, place=f"team {draft.team}", allowed=project.team)
     low, high = queue.priority_range
     priority = draft.priority if draft.priority is not None else min(max(0, low), high)
     seq = state.last_seq + 1
@@ -207,26 +209,40 @@ def _project(draft: Draft, owner: Actor, now: Instant, policy: Policy) -> str:
     if draft.project is None:
         if len(mine) == 1:
             return mine[0]
-        raise _refusal("unknown_project", "project", now, policy, what="-", allowed=", ".join(mine) or "-")
+        raise _no_project("unknown_project", "project", "-", mine, now, policy)
     if draft.project not in mine:
         known = draft.project in policy.projects
         code = "not_allowed" if known else "unknown_project"
-        raise _refusal(code, "projects", now, policy, what=draft.project, allowed=", ".join(mine) or "-")
+        raise _no_project(code, "projects", draft.project, mine, now, policy)
     return draft.project
+
+
+def _no_project(code: str, rule: str, what: str, mine: Sequence[str], now: Instant, policy: Policy) -> Refused:
+    """Who is in no project can't mend that by asking for something else."""
+    steps = ("change_request",) if mine else ("ask_lead",)
+    return _refusal(code, rule, now, policy, next_steps=steps, what=what, allowed=", ".join(mine) or "-")
 
 
 def _unknown(code: str, name: str, known: list[str], now: Instant, policy: Policy) -> Refused:
     return _refusal(code, code.removeprefix("unknown_"), now, policy, what=name, allowed=", ".join(known) or "-")
 
 
-def _refusal(code: str, rule: str, now: Instant, policy: Policy, **facts: int | str) -> Refused:
+def _refusal(
+    code: str,
+    rule: str,
+    now: Instant,
+    policy: Policy,
+    *,
+    next_steps: tuple[str, ...] = ("change_request",),
+    **facts: int | str,
+) -> Refused:
     return Refused(
         Decision(
             outcome=Outcome.REFUSED,
             code=code,
             rule=rule,
             facts=facts,
-            next_steps=("change_request",),
+            next_steps=next_steps,
             evaluated_at=now,
             policy_version=policy.version,
         )

@@ -128,8 +128,8 @@ def _not_for_this_queue(state: State, workload: Workload, now: Instant) -> Decis
             what=workload.kind.value, allowed=kinds,
         )  # fmt: skip
     if queue.retired or state.policy.projects[workload.project].retired:
-        what = f"queue {queue.name}" if queue.retired else f"project {workload.project}"
-        return _refused(state, now, "not_allowed", "retired", next_steps=("other_queue",), what=what, allowed="-")
+        place = f"queue {queue.name}" if queue.retired else f"project {workload.project}"
+        return _refused(state, now, "not_allowed", "retired", next_steps=("other_queue",), place=place, allowed="-")
     if (hold := state.holds.get(queue.name)) and hold.closed:
         return _refused(
             state,
@@ -144,7 +144,7 @@ def _not_for_this_queue(state: State, workload: Workload, now: Instant) -> Decis
     if not low <= workload.priority <= high:
         return _refused(
             state, now, "not_allowed", f"{base}.priority_range",
-            what=f"priority {workload.priority}", allowed=f"{low} to {high}",
+            place=f"priority {workload.priority}", low=low, high=high,
         )  # fmt: skip
     for wanted, word in (
         (request.override is not None, "override"),
@@ -225,6 +225,8 @@ def _impossible(state: State, workload: Workload, now: Instant) -> Decision | No
     need, blockers = workload.request.smallest, []
     if (decision := _no_node_ever(state, workload, now)) is not None or need == 0:
         return decision
+    if (decision := _no_card_that_big(state, workload, now)) is not None:
+        return decision
     for offer in offers(state.policy, workload):
         if (short := never_on(state, workload, offer, now)) is None:
             return None
@@ -297,6 +299,24 @@ def _no_node_ever(state: State, workload: Workload, now: Instant) -> Decision | 
     return _refused(
         state, now, "impossible", "pools", blockers=(short,), asked=asked, most=most,
         queue=workload.queue, unit=unit,
+    )  # fmt: skip
+
+
+def _no_card_that_big(state: State, workload: Workload, now: Instant) -> Decision | None:
+    """Of more memory than any card has that it may use, the largest of these is named."""
+    asked = workload.request.memory_mib or 0
+    mine = {(offer.pool, offer.flavor): offer for offer in offers(state.policy, workload)}
+    cards = [d for node in state.nodes.values() for d in node.devices if (d.pool, d.flavor) in mine]
+    largest = max(cards, key=lambda d: d.memory_mib, default=None)
+    if largest is None or asked <= largest.memory_mib:
+        return None  # without any card the devices tell it
+    short = Blocker(
+        code="impossible", need=asked, have=largest.memory_mib, limit=largest.memory_mib, unit="mib",
+        scope="memory", pool=largest.pool, flavor=largest.flavor,
+    )  # fmt: skip
+    return _refused(
+        state, now, "impossible", "memory", blockers=(short,), asked=asked, most=largest.memory_mib,
+        queue=workload.queue, unit="mib",
     )  # fmt: skip
 
 

@@ -85,7 +85,8 @@ def in_use(old: Policy, new: Policy, usage: Usage) -> tuple[InUse, ...]:
         # A node that is gone as a whole was named already.
         if node in kept:
             workloads = tuple(sorted(usage.devices[node, index]))
-            found.append(InUse(kind="device", name=f"{node}/{index}", workloads=workloads))
+            way_out = "wait until these have ended"  # a device can't be retired
+            found.append(InUse(kind="device", name=f"{node}/{index}", workloads=workloads, way_out=way_out))
     return tuple(sorted(found))
 
 

@@ -14,7 +14,7 @@ from hubgov import texts, wire
 from hubgov.service.base import Base, Page, Services
 from hubgov.service.handlers import contract, health, pages
 from hubgov.service.page_texts import PAGE
-from hubgov.service.routes import ID, ROUTES
+from hubgov.service.routes import ROUTES
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -43,7 +43,7 @@ def make(services: Services) -> web.Application:
     table.append((prefix.rstrip("/") + "/health", health.Health))
     table += [
         (prefix + "oauth_callback", Callback),
-        (prefix + f"wait/{ID}", pages.Waiting),
+        (prefix + r"wait/(?P<workload_id>.*)", pages.Waiting),
         (prefix, pages.Home),
         (prefix.rstrip("/"), web.RedirectHandler, {"url": prefix}),
         pages.static_route(prefix),

@@ -198,7 +198,9 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.reply(document, status)
             return
         if not 1 <= len(key) <= 200 or not key.isprintable():
-            raise errors.Invalid("Idempotency-Key must have 1 to 200 printable characters")
+            raise errors.Invalid(
+                "Idempotency-Key must have 1 to 200 printable characters", hint="a UUID made for each request"
+            )
         parts = (self.request.path, self.request.headers.get("If-Match", ""))
         digest = hashlib.sha256(b"\0".join([*(p.encode() for p in parts), self.request.body])).hexdigest()
         wanted = Key(

@@ -13,6 +13,9 @@ from hubgov.core.explain import ENGINE_AWAY
 from hubgov.core.model import Workload
 from hubgov.core.policy import Policy
 
+_NONE = {"flavor": "cpu_only", "approvers": "nobody", "allowed": "none"}
+"""The word for a fact that is `-`."""
+
 
 class Reader:
     """Formats for one reader: language, the policy's time zone, what he may see by name."""
@@ -55,19 +58,22 @@ class Reader:
         for name, value in decision.facts.items():
             facts[name] = self._fact(name, value, unit)
         facts["unit"] = self.unit(unit)
+        if "place" in facts:
+            facts["what"] = self.scope(str(facts["place"]))
+        if "low" in facts:
+            facts["allowed"] = texts.word(texts.WORDS, "from_to", self.lang, low=facts["low"], high=facts["high"])
         first = next((b for b in decision.blockers if b.code == decision.code), None)
         if first is not None:
             facts |= self._blocker_facts(first)
             facts["have_ago"] = self.amount(first.need, first.unit)
-        away = decision.code == "held" and decision.rule == ENGINE_AWAY
-        return texts.say("engine_away" if away else decision.code, self.lang, **facts)
+            # Of what waits and can't start any more the blocker alone knows the numbers.
+            facts = {"asked": facts["need"], "most": facts["have"], **facts}
+        return texts.say(_sentence(decision, first), self.lang, **facts)
 
     def _fact(self, name: str, value: int | str, unit: str) -> str:
         if isinstance(value, str):
-            none = name == "flavor" and value == "-"
-            if name == "approvers" and value == "-":
-                return texts.word(texts.WORDS, "nobody", self.lang)
-            return texts.word(texts.WORDS, "cpu_only", self.lang) if none else value
+            none = _NONE.get(name) if value == "-" else None
+            return texts.word(texts.WORDS, none, self.lang) if none else value
         if name == "expires_at":
             return self.clock(Instant(value))
         if name == "by":
@@ -114,3 +120,17 @@ class Reader:
         """The next steps of a Decision in words."""
         facts = {name: self._fact(name, value, "") for name, value in decision.facts.items()}
         return tuple(texts.word(texts.STEPS, code, self.lang, **facts) for code in decision.next_steps)
+
+
+def _sentence(decision: Decision, first: Blocker | None) -> str:
+    """The key of the sentence that a Decision is said in: its code, or a case of it that has words of its own."""
+    match decision.code:
+        case "held" if decision.rule == ENGINE_AWAY:
+            return "engine_away"
+        case "impossible" if first is not None and first.scope == "memory":
+            return "impossible_memory"
+        case "unknown_project" if decision.facts["allowed"] == "-":
+            return "no_project"
+        case "unknown_project" if decision.facts["what"] == "-":
+            return "name_project"
+    return decision.code

@@ -78,6 +78,8 @@ class GovernedMixin(Standing):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._changed = asyncio.Event()
+        log: Any = self.log
+        getattr(log, "logger", log).addFilter(refusals.EVERYDAY)
 
     @default("start_timeout")
     def _default_start_timeout(self) -> int:
@@ -114,7 +116,7 @@ class GovernedMixin(Standing):
                 raise
             raise self._hub_told(refusals.too_slow(self.start_timeout, self._lang)) from error
         except errors.Invalid as error:
-            raise self._hub_told(refusals.invalid(error.message, error.hint)) from error
+            raise self._hub_told(refusals.invalid(error.message, error.hint, self._lang)) from error
         except ServiceError as error:
             raise self._hub_told(refusals.of_service(error, self._lang)) from error
         except SpawnException as error:

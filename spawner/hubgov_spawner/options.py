@@ -6,6 +6,7 @@ is trusted: known keys only, each with its type and length. Whether a request is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,14 @@ Options = dict[str, Any]
 
 HOURS = (1, 2, 4, 8)
 """The times that the form offers; any other is typed in minutes."""
-_IGNORED_FIELDS = ("_xsrf",)
+LANGUAGE_FIELD = "hubgov_lang"
+"""The field in which a form says in which language it was shown."""
+_IGNORED_FIELDS = ("_xsrf", LANGUAGE_FIELD)
+_DIGITS = re.compile(r"[0-9]{1,12}", re.ASCII)
+_SHARE = re.compile(r"[0-9]{1,7}(\.[0-9]{1,3})?", re.ASCII)
+MAX_GPUS = MAX_MILLI_GPUS // 1000
+MAX_CPUS = 10**6
+MAX_SECONDS = MAX_SPAN_MS // 1000
 
 
 def checked(options: object) -> Options:
@@ -47,17 +55,22 @@ def from_form(form: Mapping[str, Sequence[Any]]) -> Options:
         if name in _IGNORED_FIELDS:
             continue
         if len(values) != 1 or not isinstance(values[0], str):
-            raise errors.Invalid(f"field {name[:40]!r} must be there once, as text")
+            raise errors.Invalid(
+                f"field {name[:40]!r} must be there once, as text", hint="send the form as this page shows it"
+            )
         fields[name] = values[0].strip()
     hours, minutes = fields.pop("hours", ""), fields.pop("minutes", "")
     options: Options = {name: value for name, value in fields.items() if value}
-    for name in ("gpus", "cpus", "lease"):
-        if name in options:
-            options[name] = _number(name, options[name])
+    if "gpus" in options:
+        options["gpus"] = _share("gpus", options["gpus"])
+    if "cpus" in options:
+        options["cpus"] = _whole("cpus", options["cpus"], 0, MAX_CPUS, 4)
+    if "lease" in options:
+        options["lease"] = _whole("lease", options["lease"], 1, MAX_SECONDS, 3600)
     if hours == "custom":
-        options["lease"] = _number("minutes", minutes) * 60
+        options["lease"] = _whole("minutes", minutes, 1, MAX_SECONDS // 60, 60) * 60
     elif hours:
-        options["lease"] = _number("hours", hours) * 3600
+        options["lease"] = _whole("hours", hours, 1, MAX_SECONDS // 3600, 4) * 3600
     return checked(options)
 
 
@@ -116,53 +129,77 @@ def _size(mib: int | None) -> str | None:
 # --- checks --------------------------------------------------------------------------------------------
 
 
+def _shown(value: object) -> str:
+    return repr(value)[:40] if not isinstance(value, str) else repr(value[:40])
+
+
 def _name(key: str, value: object) -> str:
     ok = isinstance(value, str) and 1 <= len(value) <= MAX_NAME and value.isprintable()
     if not ok or not isinstance(value, str) or value != value.strip():
-        raise errors.Invalid(f"{key}: must be a name of 1 to {MAX_NAME} visible characters")
+        raise errors.Invalid(
+            f"{key}: {_shown(value)} is no name of 1 to {MAX_NAME} visible characters",
+            hint="write it without blanks around it",
+        )
     return value
 
 
 def _lease(key: str, value: object) -> int:
+    seconds = value
     if isinstance(value, str):
         try:
-            return parse_span(value[:100]) // 1000
-        except ValueError as error:
-            raise errors.Invalid(f"{key}: {error}") from error
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_SPAN_MS // 1000:
-        raise errors.Invalid(f"{key}: must be seconds, or a text such as 4h")
-    return value
+            seconds = parse_span(value[:100]) // 1000
+        except ValueError:
+            seconds = None
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 < seconds <= MAX_SECONDS:
+        raise errors.Invalid(
+            f"{key}: {_shown(value)} is not a time from 1 s to ten years",
+            hint="write seconds, or a text such as 4h or 1h30m",
+        )
+    return seconds
 
 
 def _gpus(key: str, value: object) -> int | float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not isinstance(value, int | float) or not 0 <= value <= MAX_MILLI_GPUS // 1000:
-        raise errors.Invalid(f"{key}: must be a number of GPUs such as 1 or 0.25")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_GPUS:
+        raise errors.Invalid(
+            f"{key}: {_shown(value)} is not a number of GPUs from 0 to {MAX_GPUS}",
+            hint="write 1, or 0.25 for a quarter of a card",
+        )
     return value
 
 
 def _cpus(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10**6:
-        raise errors.Invalid(f"{key}: must be a whole number")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_CPUS:
+        raise _no_whole_number(key, value, 0, MAX_CPUS, 4)
     return value
 
 
 def _memory(key: str, value: object) -> str:
     try:
-        parse_memory(value[:100] if isinstance(value, str) else "")
+        parse_memory(value[:100] if isinstance(value, str) else str(value)[:40])
     except ValueError as error:
-        raise errors.Invalid(f"{key}: {error}") from error
+        raise errors.Invalid(f"{key}: {error}", hint="such as 20GiB") from error
     return str(value)
 
 
-def _number(field: str, text: str) -> Any:
-    """A whole number of a form, or with `gpus` a share; Invalid else."""
-    try:
-        if len(text) > 12 or not text.isascii():
-            raise ValueError
-        return float(text) if field == "gpus" and "." in text else int(text)
-    except ValueError:
-        raise errors.Invalid(f"{field}: {text[:12]!r} is not a number", hint="60") from None
+def _whole(field: str, text: str, least: int, most: int, example: int) -> int:
+    """A whole number of a form, within its bounds; in digits, and nothing else that Python would take for one."""
+    if not _DIGITS.fullmatch(text) or not least <= int(text) <= most:
+        raise _no_whole_number(field, text, least, most, example)
+    return int(text)
+
+
+def _share(field: str, text: str) -> int | float:
+    """A number of GPUs of a form, with at most three decimals."""
+    if not _SHARE.fullmatch(text) or float(text) > MAX_GPUS:
+        return _gpus(field, text)
+    return float(text) if "." in text else int(text)
+
+
+def _no_whole_number(field: str, value: object, least: int, most: int, example: int) -> errors.Invalid:
+    return errors.Invalid(
+        f"{field}: {_shown(value)} is not a whole number from {least} to {most}",
+        hint=f"write it in digits, such as {example}",
+    )
 
 
 _CHECKS: Mapping[str, Callable[[str, object], Any]] = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from hubgov import errors
+from hubgov import errors, texts
 from hubgov.wire import format_span
 from hubgov_spawner import choices, options, page_texts, refusals
 from hubgov_spawner.choices import Choice
@@ -50,13 +50,15 @@ async def options_form(spawner: Any) -> str:
     return form(found, lang, choice, reason=choice.reason if choice and not posted else "")
 
 
-def options_from_form(form_data: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """The options of a submitted form; SpawnException when they can't be read."""
+def options_from_form(form_data: Mapping[str, Sequence[Any]], spawner: Any = None) -> dict[str, Any]:
+    """The options of a submitted form; SpawnException, in the form's language, when they can't be read."""
     choices.submit(form_data)
+    shown_in = form_data.get(options.LANGUAGE_FIELD) or ("",)
+    lang = shown_in[0] if shown_in[0] in texts.LANGUAGES else page_texts.language(getattr(spawner, "handler", None))
     try:
         return options.from_form(form_data)
     except errors.Invalid as error:
-        raise refusals.invalid(error.message, error.hint) from error
+        raise refusals.invalid(error.message, error.hint, lang) from error
 
 
 def notice(text: str) -> str:
@@ -92,6 +94,7 @@ def form(found: Mapping[str, Any], lang: str, choice: Choice | None = None, *, r
         _group(say("time", lang), _times(possible, chosen, last, wanted, lang)),
         _projects(projects, wanted.get("project") or last.get("project"), lang),
         _panel(found, possible, lang),
+        Markup('<input type="hidden" name="{}" value="{}">').format(options.LANGUAGE_FIELD, lang),
     ]
     return str(Markup('<div class="hubgov-form" lang="{}">{}</div>').format(lang, Markup().join(parts)))
 

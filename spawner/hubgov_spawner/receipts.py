@@ -11,6 +11,7 @@ from typing import Any
 from hubgov import texts
 from hubgov.wire import Receipt, SavedDocument, Workload, format_span, gpus
 from hubgov_spawner.client import Client, ServiceError
+from hubgov_spawner.options import LANGUAGE_FIELD
 from hubgov_spawner.page_texts import clock, number, say
 
 PAGE_SECONDS = 2.0
@@ -72,7 +73,7 @@ def as_view(receipt: Receipt, lang: str, options: Mapping[str, Any]) -> View:
         cost=texts.money(receipt.cost.amount, receipt.cost.currency),
         exit=say("exit", lang, code=workload.exit_code) if workload.exit_code else "",
         simulated=workload.simulated,
-        resume=_resume(workload, options),
+        resume=_resume(workload, options, lang),
     )
 
 
@@ -93,7 +94,7 @@ def _line(document: SavedDocument, lang: str, zone: str, now: str) -> Line:
     return Line(path=document.path, text=text, saved=saved)
 
 
-def _resume(workload: Workload, options: Mapping[str, Any]) -> dict[str, str]:
+def _resume(workload: Workload, options: Mapping[str, Any], lang: str) -> dict[str, str]:
     """The same request as form fields: the profile that the hub remembers, else what the workload had."""
     if options.get("profile"):
         wanted = {"profile": options["profile"]}
@@ -107,5 +108,5 @@ def _resume(workload: Workload, options: Mapping[str, Any]) -> dict[str, str]:
             "ram": f"{workload.ram_mib}MiB" if workload.ram_mib else None,
         }
     lease = options.get("lease") or workload.lease_seconds
-    wanted |= {"project": workload.project, "lease": lease, "resumes": workload.id}
+    wanted |= {"project": workload.project, "lease": lease, "resumes": workload.id, LANGUAGE_FIELD: lang}
     return {key: str(value) for key, value in wanted.items() if value is not None}

@@ -6,16 +6,36 @@ governor, timeout. With any other exception the hub counts a failure of its own 
 
 from __future__ import annotations
 
+import logging
+
 from jupyterhub.spawner import SpawnException
 from markupsafe import Markup, escape
 
 from hubgov.wire import Decision, Workload
+from hubgov_spawner import option_texts
 from hubgov_spawner.client import ServiceError
 from hubgov_spawner.page_texts import say
 
 _FORBIDDEN = ("not_allowed", "data_access")
 _ANSWERED = {401: "governor", 403: "policy", 429: "queue"}
 """Statuses by which the service says no itself, with the label of each: it does answer."""
+
+
+class Everyday(logging.Filter):
+    """Has the hub write a refusal as one line. It logs whatever ends the start that a form asked for as a failure
+    with a traceback, of which no type of exception is exempt."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True: the record is kept, without the traceback of an exception of ours."""
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        if isinstance(error, SpawnException) and hasattr(error, "jupyterhub_message"):
+            said = " ".join(str(error.log_message or error.message).split())
+            record.msg, record.args = "%s: %s: %s", (record.getMessage(), error.reason, said)
+            record.exc_info = record.exc_text = None
+        return True
+
+
+EVERYDAY = Everyday()
 
 
 def shown(error: SpawnException) -> SpawnException:
@@ -26,8 +46,9 @@ def shown(error: SpawnException) -> SpawnException:
     return error
 
 
-def invalid(message: str, hint: str = "") -> SpawnException:
+def invalid(message: str, hint: str, lang: str) -> SpawnException:
     """What was asked for can't be read."""
+    message, hint = option_texts.told(message, hint, lang)
     text = f"{message}; {hint}" if hint else message
     return shown(SpawnException(text, reason="invalid", status_code=422))
 
@@ -86,10 +107,11 @@ def of_service(error: ServiceError, lang: str) -> SpawnException:
         return refused(error.decision, lang)
     if error.code == "still_stopping":
         return still_stopping(lang)
-    if error.status in (404, 409):
-        return over(error.message, lang)
+    if error.status in (404, 409):  # it says itself what is over, or isn't there
+        text = f"{error.message}; {error.hint}" if error.hint else error.message
+        return shown(SpawnException(text, reason="over", status_code=error.status))
     if error.status in (400, 422):
-        return invalid(error.message, error.hint)
+        return invalid(error.message, error.hint, lang)
     log = f"the governing service answers {error.status} {error.code}: {error.message}; {error.hint}"
     if (reason := _ANSWERED.get(error.status)) is not None:
         text = f"{error.message}; {error.hint}" if error.hint else error.message

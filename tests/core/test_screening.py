@@ -145,7 +145,7 @@ def test_a_closed_queue_refuses_and_a_held_one_lets_wait(closed: bool, code: str
         ),
         pytest.param({"gpus": 10, "nodes": 2}, 10000, 8000, "milli_gpus", id="five on each of two nodes"),
         pytest.param({"gpus": 9, "nodes": 0}, 9000, 8000, "milli_gpus", id="more than all nodes have"),
-        pytest.param({"memory_mib": 81 * GIB}, 1000, 0, "milli_gpus", id="more memory than any card"),
+        pytest.param({"memory_mib": 81 * GIB}, 81 * GIB, 80 * GIB, "mib", id="more memory than any card"),
         pytest.param({"gpus": 3, "flavors": ("h",)}, 3000, 2000, "milli_gpus", id="of the one card type"),
         pytest.param({"need": {"net": "gold"}}, 1000, 0, "milli_gpus", id="a label that no node has"),
         pytest.param({"gpus": 3, "need": {"net": "ib"}}, 3000, 2000, "milli_gpus", id="labels: two cards there"),

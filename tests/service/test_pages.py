@@ -83,6 +83,32 @@ def test_a_page_of_what_one_may_not_see_is_a_404_that_names_nothing(
     )
 
 
+@pytest.mark.parametrize(
+    "odd", ["nb", "NB-1", "nb-1x", "nb-9999999999999999999999", "a/b", "%3Cb%3E", "", "x" * 500]
+)
+def test_an_address_that_is_no_request_is_a_page_too(service: ServiceUnderTest, odd: str) -> None:
+    for language, word in (("en", "No request"), ("zh", "没有请求")):
+        mine = {"Authorization": "token amy-token", "Accept-Language": language}
+        for answer in (
+            service.http.get(f"{PREFIX}wait/{odd}", headers=mine),
+            service.http.post(f"{PREFIX}wait/{odd}", headers=mine),
+        ):
+            assert answer.status_code == 404
+            assert answer.headers["Content-Type"].startswith("text/html")
+            assert word in answer.text
+            assert "<b>" not in answer.text
+
+
+def test_who_may_not_see_or_cancel_a_request_is_told_nothing_of_commands(
+    service: ServiceUnderTest, waiting: str
+) -> None:
+    for who, status in (("bo", 404), ("amy", 403)):
+        answer = service.http.post(f"{PREFIX}wait/{waiting}", headers={"Authorization": f"token {who}-token"})
+        assert (answer.status_code, answer.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+        assert "hubgov list" not in answer.text
+    assert "ask its owner or a lead of its team" in answer.text
+
+
 def test_a_stranger_is_sent_to_the_hubs_sign_in(service: ServiceUnderTest, waiting: str) -> None:
     answer = service.http.get(f"{PREFIX}wait/{waiting}")
     assert answer.status_code == 302

@@ -267,7 +267,9 @@ def test_ten_clicks_with_one_key_are_one_extension(
     other = service.call("amy", "POST", path, {"by_seconds": 601}, headers=key)
     refused(other, 422, "key_reused")
     for bad in ("", "x" * 201):
-        refused(service.call("amy", "POST", path, body, headers={"Idempotency-Key": bad}), 400, "invalid")
+        answer = service.call("amy", "POST", path, body, headers={"Idempotency-Key": bad})
+        refused(answer, 400, "invalid")
+        assert answer.json()["error"]["hint"] == "a UUID made for each request"
 
 
 # --- refusals --------------------------------------------------------------------------------------------
@@ -416,3 +418,15 @@ def test_a_save_of_somebody_else_cannot_be_overwritten(service: ServiceUnderTest
     end(service, other["id"])
     receipt = service.call("bo", "GET", f"/workloads/{other['id']}/receipt").json()
     assert receipt["saved_by_lab"] is None, "nobody's word counts for a save but its own session's"
+
+
+@pytest.mark.parametrize("kind", [{}, {"kind": "notebook"}])
+def test_who_submits_a_notebook_is_sent_to_the_hubs_page(service: ServiceUnderTest, kind: dict[str, str]) -> None:
+    for language, message, hint in (
+        ("en", "notebooks are not submitted", "start one from the hub's page"),
+        ("zh", "笔记本不能提交", "请从 hub 页面启动"),
+    ):
+        body = {"queue": "experiment", "gpus": 0, **kind}
+        answer = service.call("amy", "POST", "/workloads", body, headers={"Accept-Language": language})
+        refused(answer, 400, "invalid")
+        assert (answer.json()["error"]["message"], answer.json()["error"]["hint"]) == (message, hint)

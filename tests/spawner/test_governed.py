@@ -149,6 +149,19 @@ def test_a_report_that_is_turned_down_ends_the_start(word: str, service: Standin
     run(scenario)
 
 
+@pytest.mark.parametrize("status", [404, 409])
+def test_what_the_service_says_is_not_there_or_over_is_said_once(status: int, service: Standin) -> None:
+    async def scenario() -> None:
+        error = {"code": "x", "message": "no session nb-9 to resume", "details": {}, "hint": "start a new one"}
+        service.refusal = status, {"error": error}
+        spawner = a_spawner(service, {"profile": "one", "resumes": "nb-9"})
+        refused = await refusal_of(spawner)
+        assert (refused.message, refused.status_code) == ("no session nb-9 to resume; start a new one", status)
+        assert spawner.orm_spawner.user_options == {}
+
+    run(scenario)
+
+
 def test_a_ticket_that_is_cancelled_meanwhile_ends_the_spawn(service: Standin) -> None:
     async def scenario() -> None:
         service.grant = "pending"
@@ -253,6 +266,7 @@ def test_a_start_that_takes_too_long_is_no_cancellation(service: Standin) -> Non
         {"gpus": -1},
         {"lease": "for ever"},
         {"lease": 0},
+        {"lease": "0s"},
         {"lease": 10**12},
         {"memory": "80GB"},
         {"cpus": 1.5},

@@ -147,6 +147,29 @@ def test_a_refusal_that_comes_late_also_leaves_the_choice(hub: GovernedHub) -> N
         hub.service.options["profiles"] = [profile()]
 
 
+def test_a_mistake_in_the_form_is_told_in_its_language_and_fills_no_log(hub: GovernedHub) -> None:
+    before = len(hub.log())
+    details = decision("refused", headline="No.")
+    hub.api("POST", "/users/uwe")
+    with person(hub, "uwe", "zh-CN") as browser:
+        path = f"/spawn/uwe?_xsrf={xsrf(browser)}"
+        assert 'name="hubgov_lang" value="zh"' in browser.get("/spawn/uwe").text
+        form = {"profile": "one", "hours": "0", "project": "seg", "hubgov_lang": "zh"}
+        answer = browser.post(path, data=form)
+        assert answer.status_code == 422
+        assert "hours：&#39;0&#39; 不是 1 到 87600 的整数" in answer.text
+        hub.service.refusal = (
+            422,
+            {"error": {"code": "above_maximum", "message": "m", "details": details, "hint": ""}},
+        )
+        try:
+            assert "<strong>No.</strong>" in browser.post(path, data=form | {"hours": "1"}).text
+        finally:
+            hub.service.refusal = None
+    assert "Failed to spawn single-user server with form: invalid: hours" in hub.log()[before:]
+    assert "Traceback" not in hub.log()[before:]
+
+
 def test_options_from_rest_are_checked(hub: GovernedHub) -> None:
     before = len(hub.log())
     hub.api("POST", "/users/eve")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hubgov_spawner import choices, options, options_form, page_texts
+from hubgov_spawner import choices, option_texts, options, options_form, page_texts, refusals
 from hubgov_spawner.choices import Choice
 from hubgov_spawner.client import Client
 from jupyterhub.spawner import SpawnException
 from spawner.governing import close
 from spawner.standin import TOKEN, Standin, decision, profile
 from spawner.standin import options as answer
+from spoken import blanks, calls, sentences, spoken, untranslated
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'{}"
 
@@ -270,6 +273,115 @@ def test_a_form_that_is_not_ours_is_turned_down(form: dict[str, list[Any]]) -> N
     with pytest.raises(SpawnException) as raised:
         options_form.options_from_form(form)
     assert (raised.value.reason, raised.value.status_code) == ("invalid", 422)
+
+
+NUMBERS = {
+    "hours": ("1", "87600", [], "1 to 87600"),
+    "minutes": ("1", "5256000", [], "1 to 5256000"),
+    "lease": ("1", "315360000", [], "1 to 315360000"),
+    "cpus": ("0", "1000000", [], "0 to 1000000"),
+    "gpus": ("0", "1000000", ["0.25"], "0 to 1000000"),
+}
+"""The least and the most of each number of a form, what else is one, and how its bounds are said."""
+NO_NUMBERS = (
+    "-1",
+    "nan",
+    "inf",
+    "1_0",
+    "1e3",
+    "0x10",
+    "٣",
+    "²",
+    "1 0",
+    "+1",
+    "1.",
+    ".5",
+    "9" * 13,
+    "9" * 999,
+    "4h",
+)
+
+
+@pytest.mark.parametrize("field", NUMBERS)
+def test_a_number_of_a_form_is_written_in_digits_and_within_its_bounds(field: str) -> None:
+    least, most, others, bounds = NUMBERS[field]
+
+    def form(text: str, lang: str = "en") -> dict[str, list[str]]:
+        return {field: [text], "hubgov_lang": [lang], **({"hours": ["custom"]} if field == "minutes" else {})}
+
+    for text in (least, most, *others):
+        assert options_form.options_from_form(form(text))
+    beyond = [str(int(most) + 1), str(int(least) - 1)]
+    for text in (*NO_NUMBERS, *beyond):
+        with pytest.raises(SpawnException) as raised:
+            options_form.options_from_form(form(text))
+        said = raised.value.message
+        assert said.startswith(f"{field}: '{text[:39]}"), said
+        assert bounds in said
+        assert "; write " in said
+        with pytest.raises(SpawnException) as raised:
+            options_form.options_from_form(form(text, "zh"))
+        said = raised.value.message
+        assert said.startswith(f"{field}：'{text[:39]}"), said
+        assert bounds.replace(" to ", " 到 ") in said
+        assert not re.search("[a-z]{2,} [a-z]{2,}", said), said
+
+
+def test_a_mistake_is_told_in_the_language_of_the_form_else_of_the_reader() -> None:
+    chinese = SimpleNamespace(
+        request=SimpleNamespace(headers={"Accept-Language": "zh"}), get_cookie=lambda name, default: ""
+    )
+    for field, spawner, expected in (
+        ({"hubgov_lang": ["zh"]}, None, "没有选项 'cmd'"),
+        ({"hubgov_lang": ["en"]}, SimpleNamespace(handler=chinese), "unknown option 'cmd'"),
+        ({}, SimpleNamespace(handler=chinese), "没有选项 'cmd'"),
+        ({"hubgov_lang": []}, SimpleNamespace(handler=None), "unknown option 'cmd'"),
+        ({"hubgov_lang": ["fr"]}, None, "unknown option 'cmd'"),
+    ):
+        with pytest.raises(SpawnException) as raised:
+            options_form.options_from_form({"cmd": ["sh"], **field}, spawner)
+        assert raised.value.message.startswith(expected)
+    assert '<input type="hidden" name="hubgov_lang" value="zh">' in options_form.form(answer(), "zh")
+
+
+def test_every_mistake_has_chinese(tmp_path: Path) -> None:
+    # The rest of the package says what an administrator set up wrongly.
+    (tmp_path / "options.py").write_text(Path(options.__file__).read_text("utf-8"), "utf-8")
+    messages: set[str] = set()
+    hints: set[str] = set()
+    for call in calls(tmp_path, {"Invalid"}):
+        messages.update(sentences(call.args[0]))
+        hints.update(s for keyword in call.keywords if keyword.arg == "hint" for s in sentences(keyword.value))
+    assert len(messages) > 7
+    worded = {m for m in messages if re.search("[a-z]{3,}", re.sub(r"^[\w-]+: |X\d", "", m))}
+    assert untranslated(worded, option_texts.MESSAGES) == []
+    assert untranslated({h for h in hints if spoken(h)}, option_texts.HINTS) == []
+    for english, chinese in (*option_texts.MESSAGES, *option_texts.HINTS):
+        assert blanks(english) == blanks(chinese), english
+    for memory in ("80GB", "2000TiB"):
+        with pytest.raises(SpawnException) as raised:
+            options_form.options_from_form({"memory": [memory], "hubgov_lang": ["zh"]})
+        assert "：" in raised.value.message
+        assert "例如 20GiB" in raised.value.message
+
+
+def test_a_refusal_is_one_line_of_the_hubs_log_and_a_fault_keeps_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = logging.getLogger("hub of a test")
+    for _ in range(3):
+        log.addFilter(refusals.EVERYDAY)
+    ours, theirs = refusals.invalid("100% wrong\nin two lines", "", "en"), SpawnException("theirs", reason="r")
+    for error in (ours, theirs, OSError()):
+        try:
+            raise error
+        except Exception:
+            log.error("Failed to spawn %s with form", "amy", exc_info=True)
+    first, second, third = caplog.records
+    assert first.getMessage() == "Failed to spawn amy with form: invalid: 100% wrong in two lines"
+    assert first.exc_info is None
+    assert second.exc_info
+    assert third.exc_info
 
 
 def test_options_must_be_an_object() -> None:

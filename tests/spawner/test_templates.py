@@ -217,7 +217,7 @@ def test_who_is_in_the_queue_is_led_to_the_waiting_page() -> None:
 
 
 def test_another_failure_is_told_and_can_be_tried_again() -> None:
-    error = refusals.invalid(HOSTILE)
+    error = refusals.invalid(HOSTILE, "", "en")
     facts = {"failed_html_message": error.jupyterhub_html_message, "failed_message": error.jupyterhub_message}
     html = render("not_running.html", failed=True, exception=error, **facts)
     assert "The server was not started" in html
@@ -248,7 +248,13 @@ def test_the_receipt_tells_what_was_saved_lost_and_charged() -> None:
 
 def test_resume_is_a_form_with_the_same_request() -> None:
     view = a_view(options={"profile": "one", "lease": 7200})
-    assert view.resume == {"profile": "one", "project": "seg", "lease": "7200", "resumes": "nb-7"}
+    assert view.resume == {
+        "profile": "one",
+        "project": "seg",
+        "lease": "7200",
+        "resumes": "nb-7",
+        "hubgov_lang": "en",
+    }
     html = render("not_running.html", user=a_user(view))
     assert '<form id="hubgov-resume" method="post" action="/hub/spawn/amy"' in html
     assert '<input type="hidden" name="_xsrf" value="token">' in html
@@ -261,6 +267,7 @@ def test_resume_is_a_form_with_the_same_request() -> None:
         "project": "seg",
         "lease": "28800",
         "resumes": "nb-7",
+        "hubgov_lang": "en",
     }
 
 

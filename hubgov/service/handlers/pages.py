@@ -39,7 +39,7 @@ class Waiting(WorkloadReader, Page):
         try:
             workload = self.find(workload_id)
         except NotFound:
-            self.render_page("missing.html", 404, what=workload_id)
+            self._missing(workload_id)
             return
         desk = self.desk()
         document = self.document(workload, desk)
@@ -59,11 +59,18 @@ class Waiting(WorkloadReader, Page):
 
     async def post(self, workload_id: str) -> None:
         """Cancel, from the page's own button."""
-        self.find(workload_id)
+        try:
+            self.find(workload_id)
+        except NotFound:
+            self._missing(workload_id)
+            return
         await self.governor.do(
             lambda unit: steer.cancel(unit, workload_id, self.actor, reason="waiting page", now=False)
         )
         self.redirect(f"{self.services.prefix}wait/{workload_id}")
+
+    def _missing(self, workload_id: str) -> None:
+        self.render_page("missing.html", 404, what=workload_id[:40])
 
 
 class Static(web.StaticFileHandler):
