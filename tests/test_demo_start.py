@@ -127,15 +127,15 @@ def test_a_second_call_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.M
     order: list[str] = []
     called = threading.Event()
 
-    def folder(path: Path) -> Path:
+    def folder(name: str) -> Path:
         called.set()
-        return path
+        return Path(name)
 
     def down(state: Path, lang: str) -> int:
         order.append("second")
         return 0
 
-    monkeypatch.setattr(demo, "private_folder", folder)
+    monkeypatch.setattr(demo.checks, "folder", folder)
     monkeypatch.setattr(demo, "_down", down)
     with (tmp_path / ".demo.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -145,6 +145,7 @@ class GovernedMixin(Standing):
 
     async def _governed_start(self, began: float) -> str:
         client = self.hubgov_client(self._lang)
+        options.check_user(self.user.name)
         wanted = options.checked(self.user_options or {})
         # Room for the start itself, also where a site made start_timeout shorter.
         room = max(self.start_timeout - min(START_SECONDS, self.start_timeout / 2), 0.0)

@@ -38,6 +38,16 @@ def checked(options: object) -> Options:
     return {key: _CHECKS[key](key, value) for key, value in options.items() if value is not None}
 
 
+def check_user(name: str) -> None:
+    """Invalid for a user whose name the service doesn't take: no server of such a user could be governed."""
+    if len(name) > MAX_NAME or not name.isprintable() or name != name.strip():
+        raise errors.Invalid(
+            f"the user name has {len(name)} characters; hubgov takes at most {MAX_NAME} visible characters "
+            "with no blank at either end",
+            hint="an administrator can rename the user in the hub; the home stays",
+        )
+
+
 def from_form(form: Mapping[str, Sequence[Any]]) -> Options:
     """The options of a submitted form; Invalid when a field is unknown, there twice or not right."""
     fields: dict[str, str] = {}

@@ -347,3 +347,20 @@ def test_without_devices_the_variable_is_empty(service: Standin) -> None:
         assert (seen["CUDA_VISIBLE_DEVICES"], seen["ASCEND_RT_VISIBLE_DEVICES"]) == ("", "")
 
     run(scenario)
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "a" * 255, "a\u200bb", " amy"])
+def test_a_user_whose_name_the_service_doesnt_take_is_told_the_limit(name: str, service: Standin) -> None:
+    async def scenario() -> None:
+        spawner = a_spawner(service)
+        spawner.user.name = name
+        error = await refusal_of(spawner)
+        assert (error.reason, error.status_code) == ("invalid", 422)
+        assert "at most 63 visible characters" in error.message
+        assert service.asked == []
+        longest = a_spawner(service)
+        longest.user.name = "a" * 63
+        assert await longest.start()
+        await longest.stop()
+
+    run(scenario)

@@ -20,8 +20,7 @@ from hubgov.cli.cli_texts import text
 from hubgov.cli.help_texts import help_in
 from hubgov.cli.lazy import VERBS
 from hubgov.cli.screen import asked_language, language
-from hubgov.config import private_folder
-from hubgov.demo import settings
+from hubgov.demo import checks, settings
 from hubgov.demo.demo_texts import DEMO
 from hubgov.demo.runner import Runner
 from hubgov.demo.settings import PEOPLE, Settings
@@ -35,13 +34,19 @@ def run(arguments: Sequence[str]) -> int:
     lang = asked_language(arguments) or language(os.environ)
     options = _parser(lang).parse_args(arguments)
     try:
-        state = private_folder(Path(options.state).expanduser().resolve())
+        state = checks.folder(options.state)
         with _alone(state):
             return _down(state, lang) if options.down else _up(state, options, lang)
     except HubgovError as error:
-        print(f"hubgov demo: {error.message}\nhint: {error.hint}", file=sys.stderr)
-    except PermissionError as error:
-        print(f"hubgov demo: {error}\nhint: choose another folder with --state", file=sys.stderr)
+        return _failed(error)
+    except OSError as error:
+        if checks.is_full(error):
+            return _failed(checks.full(options.state))
+        return _failed(Unavailable(str(error), hint="choose another folder with --state"))
+
+
+def _failed(error: HubgovError) -> int:
+    print(f"hubgov demo: {error.message}\nhint: {error.hint}", file=sys.stderr)
     return 1
 
 
@@ -91,12 +96,14 @@ def _up(state: Path, options: argparse.Namespace, lang: str) -> int:
     known = settings.load(state)
     shown: dict[str, str] = {}
     if known is None:
+        timezone, policy = checks.timezone(options.timezone), checks.policy(options.policy)
+        checks.room(state)
         known, shown = settings.fresh(
             port=options.port or 8000,
             devices="simulated" if options.simulated else "auto",
             clock_rate=FAST_RATE if options.fast else 1,
-            timezone=options.timezone or _timezone(),
-            policy_file=_policy_path(options) or "",
+            timezone=timezone,
+            policy_file=policy,
         )
         # The passwords are kept once they can be shown: a first start that fails must not leave ones nobody knows.
         settings.save(state, dataclasses.replace(known, passwords={}))
@@ -105,7 +112,12 @@ def _up(state: Path, options: argparse.Namespace, lang: str) -> int:
     _refuse_other_settings(known, options)
     if not running:
         print(texts.word(DEMO, "starting", lang), flush=True)
-        runner.up()
+        checks.room(state)
+        try:
+            runner.up()
+        except HubgovError:
+            checks.room(state)  # whatever it looked like
+            raise
     if not shown and (options.new_passwords or not known.passwords):
         shown = {name: settings.password() for name in PEOPLE}
         hashes = {name: settings.hashed(text) for name, text in shown.items()}
@@ -137,13 +149,6 @@ def _refuse_other_settings(known: Settings, options: argparse.Namespace) -> None
 
 def _policy_path(options: argparse.Namespace) -> str | None:
     return str(Path(options.policy).resolve()) if options.policy else None
-
-
-def _timezone() -> str:
-    """The machine's time zone by its name, UTC when it doesn't say."""
-    link = Path("/etc/localtime")
-    name = str(link.resolve()).partition("zoneinfo/")[2]
-    return os.environ.get("TZ") or name or "UTC"
 
 
 def _tell(known: Settings, health: dict[str, object], shown: dict[str, str], running: bool, lang: str) -> None:
