@@ -50,7 +50,10 @@ DEMO: Mapping[str, tuple[str, str]] = {
         "in a terminal:  {hubgov} login --url {url} --user amy;  {hubgov} list;  {hubgov} devices",
         "在终端中：  {hubgov} login --url {url} --user amy；  {hubgov} list；  {hubgov} devices",
     ),
-    "stop": ("Stop all of it:  ./deploy/up --down", "全部停止：  ./deploy/up --down"),
+    "stop": (
+        "Stop all of it:  ./deploy/up --down --state {state}",
+        "全部停止：  ./deploy/up --down --state {state}",
+    ),
     "running": ("It was running already; nothing was changed.", "已在运行，未做更改。"),
     "running_new_passwords": (
         "It was running already and goes on; only the passwords are new, the old ones no longer work.",

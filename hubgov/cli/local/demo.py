@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import fcntl
 import os
+import shlex
 import sys
 import webbrowser
 from collections.abc import Iterator, Sequence
@@ -124,7 +125,7 @@ def _up(state: Path, options: argparse.Namespace, lang: str) -> int:
         known = dataclasses.replace(known, passwords=hashes)
     if shown:
         settings.save(state, known)
-    _tell(known, runner.health(), shown, running, lang)
+    _tell(known, runner.health(), shown, running, state, lang)
     url = f"http://127.0.0.1:{known.port}"
     if not options.no_browser and os.environ.get("DISPLAY") and sys.stdout.isatty():
         webbrowser.open(url)
@@ -151,7 +152,9 @@ def _policy_path(options: argparse.Namespace) -> str | None:
     return str(Path(options.policy).resolve()) if options.policy else None
 
 
-def _tell(known: Settings, health: dict[str, object], shown: dict[str, str], running: bool, lang: str) -> None:
+def _tell(
+    known: Settings, health: dict[str, object], shown: dict[str, str], running: bool, state: Path, lang: str
+) -> None:
     """What it is, how to get in, what to try."""
 
     def say(key: str, **facts: object) -> None:
@@ -183,7 +186,7 @@ def _tell(known: Settings, health: dict[str, object], shown: dict[str, str], run
         print(f"  - {line}")
     print()
     if not running:
-        say("stop")
+        say("stop", state=shlex.quote(str(state)))
     else:
         say("running_new_passwords" if shown else "running")
 
