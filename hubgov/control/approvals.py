@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, check_seen
-from hubgov.control.steer import grant
+from hubgov.control.granting import grant
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
 from hubgov.core.delays import Delay, delays

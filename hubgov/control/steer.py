@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, approvers, check_admin, check_change
+from hubgov.control.granting import grant
 from hubgov.control.session import SAVE_MS
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
@@ -17,12 +18,10 @@ from hubgov.core.model import (
     ExtensionId,
     ExtensionRequest,
     ExtensionState,
-    Lease,
     QueueHold,
     Workload,
 )
-from hubgov.core.states import Event
-from hubgov.core.transitions import SERVICE, cancelled, moved
+from hubgov.core.transitions import SERVICE, cancelled
 from hubgov.errors import Conflict, Ended, Invalid, NotFound
 from hubgov.ledger.reading import number_of
 from hubgov.wire import MAX_SPAN_MS
@@ -150,34 +149,6 @@ def _beyond_bounds(unit: Unit, by_ms: int) -> Decision:
 def _reason_missing(unit: Unit, workload: Workload, reason: str) -> bool:
     rule = unit.state.policy.queues[workload.queue].extension
     return rule is not None and rule.reason_required and not reason.strip()
-
-
-def grant(
-    unit: Unit,
-    workload: Workload,
-    allocation: Allocation,
-    lease: Lease,
-    actor: Actor,
-    reason: str,
-    *,
-    counted: bool,
-) -> None:
-    """Put the longer lease in force. `counted`: it is one of those that the owner may take by himself.
-
-    Ended where the allocation is in no state to be extended any more.
-    """
-    extended = moved(
-        unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.principal, reason=reason,
-        lease=lease, stop_at=None, halted_at=None,
-    )  # fmt: skip
-    if not unit.write(extended):
-        raise Ended(
-            f"{workload.id} can't be extended while it is {allocation.state.value}", hint="look again in a moment"
-        )
-    if counted:
-        before = unit.state.workloads[workload.id]
-        after = replace(before, extensions_used=before.extensions_used + 1)
-        unit.write([Change(event="extension_counted", before=before, after=after, actor=actor.principal)])
 
 
 _STATE = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from control.house import POLICY, SPAWNER, House, a_house, person
 
-from hubgov.control import observe, policies, session, steer, submit
+from hubgov.control import approvals, observe, policies, session, steer, submit
 from hubgov.control.actor import ADMIN, APPROVE, Actor
 from hubgov.core.model import ProcessId, Request
 from hubgov.core.policy import Kind
@@ -126,7 +126,36 @@ async def saved(house: House) -> Actor:
     return person("amy")
 
 
+async def _asked(house: House) -> str:
+    """An open request of ava's for more time."""
+    workload = await house.ask("ava")
+    await house.run(workload)
+    request, _ = await house.extend(workload, 3 * HOUR_MS)
+    return str(request.id)
+
+
+async def approve(house: House) -> Actor:
+    asked = await _asked(house)
+    await house.do(lambda unit: approvals.approve(unit, asked, TWIN, by_ms=None, reason="go on"))
+    return TWIN
+
+
+async def deny(house: House) -> Actor:
+    asked = await _asked(house)
+    await house.do(lambda unit: approvals.deny(unit, asked, TWIN, reason="no"))
+    return TWIN
+
+
+async def withdraw(house: House) -> Actor:
+    asked = await _asked(house)
+    await house.do(lambda unit: approvals.withdraw(unit, asked, person("ava")))
+    return person("ava")
+
+
 CASES: dict[Callable[..., object], Callable[[House], Awaitable[Actor]]] = {
+    approvals.approve: approve,
+    approvals.deny: deny,
+    approvals.withdraw: withdraw,
     observe.drain: drain,
     policies.apply: apply,
     session.claim: claim,
@@ -151,7 +180,7 @@ def _journal(house: House) -> list[reading.JournalLine]:
 
 def test_every_use_case_of_somebody_is_among_the_cases() -> None:
     found = set()
-    for module in (observe, policies, session, steer, submit):
+    for module in (approvals, observe, policies, session, steer, submit):
         for function in vars(module).values():
             if inspect.isfunction(function) and function.__module__ == module.__name__:
                 names = set(inspect.signature(function).parameters)
@@ -170,7 +199,7 @@ def test_a_use_case_is_journalled_under_its_principal(
             lines = [line for line in _journal(house) if line.event not in ("policy_applied", "node_seen")]
             if case is apply:
                 lines = [line for line in _journal(house) if line.event == "policy_applied"][1:]
-            known = {by.principal, SPAWNER.principal, SERVICE}
+            known = {by.principal, SPAWNER.principal, SERVICE, "ava"}  # who asked for what others decide on
             assert by.principal in {line.actor for line in lines}
             assert {line.actor for line in lines} <= known, [(line.event, line.actor) for line in lines]
 

@@ -117,7 +117,7 @@ def test_what_is_in_use_cannot_be_removed() -> None:
         ("devices: 8, islands: [4, 4]", "devices: 4"),
     )
     assert in_use(policy_of(EXAMPLE), new, USED) == (
-        InUse(kind="device", name="gpu-a/7", workloads=("w7",)),
+        InUse(kind="device", name="gpu-a/7", workloads=("w7",), way_out="wait until these have ended"),
         InUse(kind="flavor", name="ascend-910b", workloads=("w4",)),
         InUse(kind="node", name="gpu-b-3", workloads=("w5",)),
         InUse(kind="pool", name="online", workloads=("w3",)),
