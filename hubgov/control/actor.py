@@ -100,12 +100,21 @@ def _belongs(workload: Workload) -> NotAllowed:
     return NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="ask its owner or a lead of its team")
 
 
-def approvers(policy: Policy, workload: Workload, requested_by: str) -> tuple[str, ...]:
-    """Who may agree to more time than the queue gives by itself, by name; nobody agrees to his own request."""
-    rule = policy.queues[workload.queue].extension
-    named: list[str] = []
-    for approver in rule.approvers if rule is not None else ():
-        named.extend(sorted(policy.leads_of(workload.team)) if approver == "team-lead" else (approver,))
+def approvers(
+    policy: Policy, workload: Workload, requested_by: str, delayed: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
+    """Who may agree to more time than the queue gives by itself, by name; nobody agrees to his own request.
+
+    `delayed`: the teams that would wait longer; then it is for who leads all of them, or an admin.
+    """
+    if delayed:
+        of_all = frozenset.intersection(*(policy.leads_of(team) for team in delayed | {workload.team}))
+        named = [*sorted(of_all), "admin"]
+    else:
+        rule = policy.queues[workload.queue].extension
+        named = []
+        for approver in rule.approvers if rule is not None else ():
+            named.extend(sorted(policy.leads_of(workload.team)) if approver == "team-lead" else (approver,))
     return tuple(dict.fromkeys(name for name in named if name != requested_by))
 
 

@@ -19,7 +19,9 @@ from hubgov.errors import Conflict, Invalid, NotAllowed, NotFound
 _OPEN = ExtensionState.NEEDS_APPROVAL
 
 
-def may_decide(actor: Actor, policy: Policy, workload: Workload, requested_by: str, delayed: set[str]) -> bool:
+def may_decide(
+    actor: Actor, policy: Policy, workload: Workload, requested_by: str, delayed: frozenset[str]
+) -> bool:
     """Whether this one may agree to the request or refuse it; nobody decides on his own.
 
     `delayed`: the teams that would wait longer. None: any of the queue's approvers. The own team: its lead. Others
@@ -47,6 +49,11 @@ def delayed_by(state: State, request: ExtensionRequest, now: Instant) -> tuple[D
     if allocation is None or request.state is not _OPEN:
         return ()
     return delays(state, allocation, _left_to_grant(request, allocation.lease.expires_at), now)
+
+
+def teams_delayed_by(state: State, request: ExtensionRequest, now: Instant) -> frozenset[str]:
+    """The teams that an open request would keep waiting."""
+    return frozenset(delay.team for delay in delayed_by(state, request, now))
 
 
 def approve(unit: Unit, extension_id: str, actor: Actor, *, by_ms: int | None, reason: str) -> ExtensionRequest:
@@ -105,7 +112,7 @@ def _found(unit: Unit, extension_id: str, actor: Actor) -> tuple[ExtensionReques
 def _open(unit: Unit, extension_id: str, actor: Actor) -> tuple[ExtensionRequest, Workload]:
     """An open request that the actor may decide on."""
     request, workload = _found(unit, extension_id, actor)
-    delayed = {delay.team for delay in delayed_by(unit.state, request, unit.now)}
+    delayed = teams_delayed_by(unit.state, request, unit.now)
     if not may_decide(actor, unit.state.policy, workload, request.requested_by, delayed):
         raise NotAllowed(
             f"{request.id} is not yours to decide on",

@@ -124,7 +124,12 @@ class Reconciler:
         away = kinds <= self._governor.state.away
         if self._silent >= PROBES_TO_LOSE and not away:
             self._log.warning("event=engine_away kinds=%s", ",".join(sorted(kinds)))
-            await self._governor.do(lambda unit: session.engine_away(unit, kinds))
+            try:
+                await self._governor.do(lambda unit: session.engine_away(unit, kinds))
+            except BaseException:
+                # Nothing was written: what was granted stays so, and the next look sends this again.
+                self._governor.state.engine_back(kinds, self._governor.clock.now())
+                raise
         elif self._silent == 0 and away:
             self._log.info("event=engine_back kinds=%s", ",".join(sorted(kinds)))
             await self._governor.do(lambda unit: session.engine_back(unit, kinds))

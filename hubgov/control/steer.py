@@ -11,6 +11,7 @@ from hubgov.control.session import SAVE_MS
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
 from hubgov.core.decision import Blocker, Decision, Outcome
+from hubgov.core.delays import delays
 from hubgov.core.lease import judge_extension
 from hubgov.core.model import (
     Allocation,
@@ -82,7 +83,8 @@ def extend(
             "asking for more than the self-serve limit needs a reason", code="reason_required", hint="say why"
         )
     if decision.outcome is Outcome.NEEDS_APPROVAL:
-        names = ", ".join(approvers(unit.state.policy, workload, actor.principal))
+        delayed = frozenset(d.team for d in delays(unit.state, allocation, by_ms, unit.now))
+        names = ", ".join(approvers(unit.state.policy, workload, actor.principal, delayed))
         decision = replace(decision, facts={**decision.facts, "approvers": names or "-"})
     repeated = _denied_before(unit, workload, allocation, actor, by_ms, reason, decision)
     if repeated is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hubgov.clock import Instant
-from hubgov.core.forecast import latest_starts
+from hubgov.core.forecast import Future, future
 from hubgov.core.model import Allocation, Change, WorkloadId
 from hubgov.core.state import State
+from hubgov.core.states import METERED, AllocationState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,24 +21,33 @@ class Delay:
 
 
 def delays(state: State, allocation: Allocation, by_ms: int, now: Instant) -> tuple[Delay, ...]:
-    """Everybody whose latest start moves when this lease ends later by `by_ms`; the longest delay first."""
-    if allocation.lease.expires_at is None:
+    """Everybody whose latest start moves when this lease ends later by `by_ms`; the longest delay first.
+
+    In the grace too: granted, it runs again until the new end.
+    """
+    end = allocation.lease.expires_at
+    if end is None or allocation.state not in METERED:
         return ()
-    before = dict(latest_starts(state, now))
-    longer = replace(allocation.lease, expires_at=Instant(allocation.lease.expires_at + by_ms))
-    with state.what_if() as applied:
-        change = Change(
-            event="what_if",
-            before=allocation,
-            after=replace(allocation, lease=longer, stop_at=None),
-            actor="explain",
-        )
-        state.apply(change)
-        applied.append(change)
-        after = dict(latest_starts(state, now))
+    key = ("delays", allocation.id, allocation.lease.version, by_ms)
+    known = state.memo().get(key)
+    if known is None or not (known[0].holds_at(now) and known[1].holds_at(now)):
+        before = future(state, now)
+        longer = replace(allocation.lease, expires_at=Instant(end + by_ms))
+        extended = replace(allocation, state=AllocationState.RUNNING, lease=longer, stop_at=None)
+        with state.what_if() as applied:
+            change = Change(event="what_if", before=allocation, after=extended, actor="explain")
+            state.apply(change)
+            applied.append(change)
+            after = future(state, now)
+        known = state.memo()[key] = (before, after, _moved(state, before, after))
+    found: tuple[Delay, ...] = known[2]
+    return found
+
+
+def _moved(state: State, before: Future, after: Future) -> tuple[Delay, ...]:
     found = []
-    for workload_id, start in before.items():
-        later = after.get(workload_id)
+    for workload_id, start in before.found.items():
+        later = after.found.get(workload_id)
         if later is None or later > start:
             moved = later - start if later is not None else None
             found.append(Delay(workload=workload_id, team=state.workloads[workload_id].team, by_ms=moved))

@@ -24,18 +24,23 @@ def latest_starts(state: State, now: Instant) -> Mapping[WorkloadId, Instant]:
     and fits takes what is free, for its own lease and grace. So nobody is promised what somebody ahead of him will
     take. Who waits behind an endless lease, a held queue or other work has no bound.
     """
-    known: _Future | None = state.memo().get(_Future)
+    return future(state, now).found
+
+
+def future(state: State, now: Instant) -> Future:
+    """The line played on from now; kept with the picture while nothing was to happen meanwhile."""
+    known: Future | None = state.memo().get(Future)
     if known is not None and known.holds_at(now):
-        return known.found
+        return known
     with state.what_if() as applied:
-        future = _Future(state, applied, now)
-        future.play()
-    state.memo()[_Future] = future
-    return future.found
+        played = Future(state, applied, now)
+        played.play()
+    state.memo()[Future] = played
+    return played
 
 
 @dataclass(slots=True)
-class _Future:
+class Future:
     """A trial run of the line, on a picture that is put back afterwards."""
 
     state: State

@@ -191,7 +191,16 @@ notice = sa.Table(
     sa.Column("lease_version", sa.BigInteger, nullable=False),
     sa.Column("threshold_ms", sa.BigInteger, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
-    sa.UniqueConstraint("allocation", "lease_version", "threshold_ms"),
+    # Each warning once per version of a lease; decisions, which have no threshold, are told apart by their id.
+    sa.Index(
+        "uq_notice_warning",
+        "allocation",
+        "lease_version",
+        "threshold_ms",
+        unique=True,
+        sqlite_where=sa.text("threshold_ms > 0"),
+        postgresql_where=sa.text("threshold_ms > 0"),
+    ),
 )
 
 save = sa.Table(

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from hubgov import texts, wire
 from hubgov.clock import Instant, from_rfc3339, to_rfc3339
 from hubgov.control.actor import Actor, approvers, may_read, may_see
-from hubgov.control.approvals import delayed_by
+from hubgov.control.approvals import delayed_by, teams_delayed_by
 from hubgov.core import explain
 from hubgov.core.amounts import money_text, rounded
 from hubgov.core.decision import Blocker, Decision, HeldBy
@@ -353,7 +353,8 @@ class Desk:
         workload = self.state.workloads.get(request.workload)
         if workload is None or request.state is not ExtensionState.NEEDS_APPROVAL:
             return ()
-        return approvers(self.state.policy, workload, request.requested_by)
+        delayed = teams_delayed_by(self.state, request, self.now)
+        return approvers(self.state.policy, workload, request.requested_by, delayed)
 
     def money(self, micro: int) -> wire.Money:
         return wire.Money(amount=money_text(micro), currency=self.state.policy.currency)

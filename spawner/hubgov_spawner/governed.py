@@ -260,11 +260,19 @@ class GovernedMixin(Standing):
             yield
             return
         data = {"user": self.user.name, "server_name": self.name}
-        await proxy.add_route(self.proxy_spec, self.server.host, data)
+        # Whatever a proxy raises: without the route its tabs can't save, and the stop goes on.
+        await self._asked_of_proxy(proxy.add_route(self.proxy_spec, self.server.host, data))
         try:
             yield
         finally:
-            await proxy.delete_route(self.proxy_spec)
+            await self._asked_of_proxy(proxy.delete_route(self.proxy_spec))
+
+    async def _asked_of_proxy(self, answer: Awaitable[None]) -> None:
+        try:
+            async with asyncio.timeout(STOPPING_SECONDS):
+                await answer
+        except Exception as error:  # noqa: BLE001
+            self.log.warning("Server of %s: its route is as the proxy left it: %r", self._log_name, error)
 
     def run_post_stop_hook(self) -> Any:
         """After every end, also of a spawn that failed or was taken back: what isn't told yet is told now."""

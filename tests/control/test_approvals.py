@@ -10,7 +10,7 @@ import pytest
 from control.house import ADMINISTRATOR, POLICY, House, a_house
 
 from hubgov.control import approvals, policies
-from hubgov.control.actor import APPROVE, Actor
+from hubgov.control.actor import APPROVE, Actor, approvers
 from hubgov.control.submit import Refused
 from hubgov.core.delays import delays
 from hubgov.core.model import ExtensionRequest, ExtensionState
@@ -215,3 +215,54 @@ def test_approval_and_lapse_and_a_second_decision_never_both_win(tmp_path: Path)
 
 
 _ENDS = ("extension_granted", "extension_denied", "extension_lapsed")
+
+
+def test_every_request_of_a_lease_can_be_decided_on(tmp_path: Path) -> None:
+    """A decision that is told has no threshold: two of one lease version stand beside each other."""
+
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload, first = await _asked(house)
+            await _deny(house, first)
+            second, _ = await house.extend(workload, 3 * HOUR, reason="once more")
+            await _deny(house, second)
+            third, _ = await house.extend(workload, 2 * HOUR, reason="and again")
+            await _approve(house, third)
+            fourth, _ = await house.extend(workload, 3 * HOUR, reason="more still")
+            await _deny(house, fourth)
+            told = [n.id for n in house.governor.state.notices.values() if n.threshold_ms == 0]
+            assert len(told) == 4
+            house.check()
+
+    asyncio.run(story())
+
+
+def test_in_the_grace_it_delays_the_same_people(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload, request = await _asked(house)
+            await house.run(await house.ask("ava", lease_ms=4 * HOUR))
+            waiting = await house.ask("bo")
+            await house.tick(HOUR + SECOND)
+            assert house.state(workload) == "expiring"
+            found = approvals.delayed_by(house.governor.state, request, house.clock.now())
+            assert [(d.workload, d.team) for d in found] == [(waiting, "nlp")]
+            with pytest.raises(NotAllowed):
+                await _approve(house, request)
+
+    asyncio.run(story())
+
+
+def test_who_is_named_may_decide_and_nobody_else(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload, request = await _asked(house)
+            shown, state = house.show(workload), house.governor.state
+            assert approvers(state.policy, shown, "amy") == ("lena",)
+            await house.run(await house.ask("ava", lease_ms=4 * HOUR))
+            await house.ask("bo")
+            delayed = approvals.teams_delayed_by(state, request, house.clock.now())
+            assert delayed == {"nlp"}
+            assert approvers(state.policy, shown, "amy", delayed) == ("admin",)
+
+    asyncio.run(story())

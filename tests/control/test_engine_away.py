@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from control.house import House, a_house
+
+from hubgov.errors import Unavailable
 
 SECOND, MINUTE = 1000, 60_000
 
@@ -65,5 +68,30 @@ def test_a_short_silence_is_none(silent: int, tmp_path: Path) -> None:
             await house.pass_time(20 * SECOND)
             assert house.show(workload).attempt == 1
             assert house.state(workload) == "reserved"
+
+    asyncio.run(story())
+
+
+def test_a_unit_that_could_not_be_written_is_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            granted = await house.ask("amy")
+            commit = house.ledger.commit
+
+            def full(*given: Any, **more: Any) -> None:
+                raise Unavailable("no space left")
+
+            house.engine.script.down = True
+            await house.pass_time(9 * SECOND)
+            monkeypatch.setattr(house.ledger, "commit", full)
+            for _ in range(6):
+                house.clock.advance(2 * SECOND)
+                house.reconciler.look()
+                await house.reconciler.settled(0)
+            assert house.governor.state.away == frozenset()
+            monkeypatch.setattr(house.ledger, "commit", commit)
+            await house.pass_time(20 * SECOND)
+            assert house.state(granted) == "pending"
+            house.check()
 
     asyncio.run(story())

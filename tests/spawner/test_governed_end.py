@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import SimpleNamespace
 
 import pytest
 from hubgov_spawner import GovernedMixin, HubGovSpawner
@@ -48,6 +49,50 @@ def test_a_stop_waits_for_the_documents_unless_it_is_to_be_now(now: bool, servic
                 await stopped
             assert not spawner.running
         assert service.told("ended")[0]["by_owner"] is True
+
+    run(scenario)
+
+
+class OfAProxy:
+    """Routes, and whether asking for them fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.routes: list[str] = []
+        self.asked: list[str] = []
+        self.error = error
+
+    async def add_route(self, spec: str, target: str, data: object) -> None:
+        self.asked.append("add")
+        if self.error:
+            raise self.error
+        self.routes.append(spec)
+
+    async def delete_route(self, spec: str) -> None:
+        self.asked.append("delete")
+        if self.error:
+            raise self.error
+        self.routes.remove(spec)
+
+
+@pytest.mark.parametrize("error", [None, OSError("refused"), RuntimeError("of some proxy")])
+def test_browsers_reach_the_server_while_they_save_and_no_proxy_keeps_it_alive(
+    error: Exception | None, service: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            proxy = OfAProxy(error)
+            spawner.user.settings["proxy"] = proxy
+            monkeypatch.setattr(type(spawner), "server", SimpleNamespace(host="http://127.0.0.1:9999"))
+            monkeypatch.setattr(type(spawner), "proxy_spec", "/user/amy/")
+            service.saving = True
+            stopped = asyncio.create_task(spawner.stop())
+            await has(lambda: service.polls and proxy.asked, "it waits for the save")
+            assert proxy.routes == ([] if error else ["/user/amy/"])
+            service.tell("nb-1", save_requested=None)
+            async with asyncio.timeout(5):
+                await stopped
+            assert (proxy.asked, proxy.routes) == (["add", "delete"], [])
+            assert not spawner.running
 
     run(scenario)
 

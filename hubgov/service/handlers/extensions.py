@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hubgov.control import approvals
-from hubgov.control.actor import may_change
+from hubgov.control.actor import may_change, may_see
 from hubgov.control.unit import Unit
 from hubgov.core.model import ExtensionRequest, ExtensionState
 from hubgov.errors import Invalid
@@ -37,8 +37,11 @@ class AllExtensions(WorkloadReader):
     def _asked(self, request: ExtensionRequest) -> bool:
         """Whether the caller is one of those who may decide."""
         state = self.governor.state
-        delayed = {d.team for d in approvals.delayed_by(state, request, self.services.clock.now())}
         workload = state.workloads[request.workload]
+        # Before anything is worked out for somebody who may not decide in any case.
+        if not self.actor.approver or not may_see(self.actor, state.policy, workload):
+            return False
+        delayed = approvals.teams_delayed_by(state, request, self.services.clock.now())
         return approvals.may_decide(self.actor, state.policy, workload, request.requested_by, delayed)
 
 
