@@ -28,7 +28,7 @@ class HubgovLab(ExtensionApp):
     name = "hubgov_lab"
 
     lab_wait = Float(
-        6.0, min=0.0, max=10.0, help="Seconds that a save waits for open browsers to write unsaved changes."
+        9.0, min=0.0, max=10.0, help="Seconds that a save waits for open browsers to write unsaved changes."
     ).tag(config=True)
     max_document_mib = Int(200, min=1, help="Largest document that a save copies, in MiB.").tag(config=True)
     max_save_mib = Int(1024, min=1, help="Most that one save copies in all, in MiB.").tag(config=True)

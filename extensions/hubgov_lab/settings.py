@@ -23,7 +23,7 @@ class Governed:
 class Limits:
     """How long and how much a save may take; the traits of `HubgovLab` set them."""
 
-    lab_wait_seconds: float = 6.0
+    lab_wait_seconds: float = 9.0
     document_bytes: int = 200 * 1024**2
     total_bytes: int = 1024**3
     documents: int = 200

@@ -17,7 +17,7 @@ from hubgov.core.transitions import cancelled, exited, moved, save_answered, sto
 from hubgov.errors import Conflict, NotAllowed
 
 SAVE_MS = 15_000
-"""How long a stop waits for the documents to be saved: Lab answers within 6 s, the copies follow."""
+"""How long a stop waits for the documents to be saved: Lab is waited for 9 s, the copies follow."""
 STOP_ASKED, SERVER_START_ASKED = "stop_asked", "server_start_asked"
 """Journal events that are somebody's act."""
 

@@ -6,6 +6,11 @@ from hubgov.phrases import Phrases
 
 MESSAGES: tuple[tuple[str, str], ...] = (
     ("options must be an object", "选项须为对象"),
+    (
+        "the user name has {length} characters; hubgov takes at most {most} visible characters with no blank at "
+        "either end",
+        "用户名有 {length} 个字符；hubgov 最多接受 {most} 个可见字符，首尾不得有空格",
+    ),
     ("unknown option {name}", "没有选项 {name}"),
     ("field {name} must be there once, as text", "字段 {name} 须以文本给出一次"),
     ("no profile {name}", "没有配置 {name}"),
@@ -20,6 +25,10 @@ MESSAGES: tuple[tuple[str, str], ...] = (
 
 HINTS: tuple[tuple[str, str], ...] = (
     ("known options: {names}", "可用选项：{names}"),
+    (
+        "an administrator can rename the user in the hub; the home stays",
+        "管理员可在 hub 中重命名该用户，主目录不变",
+    ),
     ("profiles: {names}", "可用配置：{names}"),
     ("add one to the policy's spawn profiles", "请在策略的 spawn_profiles 中添加"),
     ("send the form as this page shows it", "请按本页显示的表单提交"),

@@ -18,6 +18,7 @@ CHANGING = [route for route in ROUTES if route.method in ("POST", "PUT", "DELETE
 IDS = [f"{route.method} {route.pattern.partition('(')[0]}…{route.pattern.rpartition('/')[2]}" for route in CHANGING]
 NAMES = {
     "workload_id": "nb-1",
+    "extension_id": "nb-1-x1",
     "queue": "experiment",
     "node": "box",
     "save_id": "nb-1.1-1-end",

@@ -7,7 +7,7 @@ import { IReading, Level, level, serviceNow, slept } from './remaining';
 const VISIBLE_SECONDS = 15;
 const HIDDEN_SECONDS = 60;
 const GAP_MS = 500;
-const FIRST_RETRY_MS = 2000;
+const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 60000;
 const WATCH_MS = 5000;
 
