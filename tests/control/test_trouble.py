@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,8 +59,14 @@ def test_the_text_of_a_failure_goes_to_the_log_and_to_nobody_else(
             assert (told.message, told.details) == (f"nothing was changed: {sentence}", {})
             assert house.governor.trouble == sentence
             assert snapshot(house.governor.state) == before
-            assert SECRET in caplog.text, "whoever mends it must learn what it was"
-            assert "private-name" not in caplog.text, "the values of a statement are no part of that"
+            # Formatted here: a handler that some program put at the root may have kept a shorter text of its own.
+            logged = "".join(
+                "".join(traceback.format_exception(record.exc_info[1]))
+                for record in caplog.records
+                if record.exc_info
+            )
+            assert SECRET in logged, "whoever mends it must learn what it was"
+            assert "private-name" not in caplog.text + logged, "the values of a statement are no part of that"
             await house.ask("amy")
             assert house.governor.trouble is None
             house.check()
