@@ -11,7 +11,6 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 from jupyterhub.spawner import SpawnException
@@ -21,15 +20,13 @@ from hubgov import errors, processes
 from hubgov.wire import Launch, ProcessRef, Workload
 from hubgov_spawner import choices, options, options_form, page_texts, progress, receipts, refusals
 from hubgov_spawner.client import Client, ServiceError
+from hubgov_spawner.parting import STOPPING_SECONDS, Way, announce
 from hubgov_spawner.reports import Held, Reporter
 from hubgov_spawner.standing import Standing
 from hubgov_spawner.waiting import AWAY_SECONDS, Applicant
 
 START_SECONDS = 120
 """What a start may take once it is granted."""
-STOPPING_SECONDS = 2.0
-SAVING_SECONDS = 15
-"""How long a stop waits for the session's documents to be saved."""
 REPORT_SECONDS = 15.0
 """How long a start waits for the service to take a report, and a stop likewise."""
 
@@ -231,48 +228,14 @@ class GovernedMixin(Standing):
         # The hub stops a server that doesn't answer after its start; that is nobody's wish.
         wished = not getattr(self, "_waiting_for_response", False)
         if held is not None and wished:
-            await self._announce_stop(client, held, now)
+            way = Way(self.user.settings.get("proxy"), self.proxy_spec, self.server, self.user.name, self.name)
+            await announce(client, held, now=now, refuse=self._reporter().refuse_anothers, way=way, log=self.log)
         await super().stop(now=now)
         if held is not None and not self._end_told:
             self._end_told = True
             code, signal = self.exit_of(await super().poll())
             told = self._reporter().ended(held, code, signal, by_owner=wished)
             await asyncio.wait([told], timeout=STOPPING_SECONDS)  # goes on in the background if it takes longer
-
-    async def _announce_stop(self, client: Client, held: Held, now: bool) -> None:
-        """Tell that the server will be stopped, and leave its session the time to save what is open."""
-        try:
-            async with asyncio.timeout(STOPPING_SECONDS):
-                await self._reporter().refuse_anothers(held.workload)
-                found = await client.stopping(held.workload, held.attempt, now=now)
-            if found.save_requested is not None and found.state == "stopping":
-                async with self._reachable(), asyncio.timeout(SAVING_SECONDS):
-                    while found.save_requested is not None and found.state == "stopping":
-                        found = await client.workload(found.id, after=found.version, wait=SAVING_SECONDS)
-        except (ServiceError, TimeoutError) as error:
-            self.log.warning("Server of %s: stopped without a word of its saves: %s", self._log_name, error)
-
-    @asynccontextmanager
-    async def _reachable(self) -> AsyncIterator[None]:
-        """The way from browsers to the server while they save: the hub takes it away before it stops a server."""
-        proxy = self.user.settings.get("proxy")
-        if proxy is None or self.server is None:
-            yield
-            return
-        data = {"user": self.user.name, "server_name": self.name}
-        # Whatever a proxy raises: without the route its tabs can't save, and the stop goes on.
-        await self._asked_of_proxy(proxy.add_route(self.proxy_spec, self.server.host, data))
-        try:
-            yield
-        finally:
-            await self._asked_of_proxy(proxy.delete_route(self.proxy_spec))
-
-    async def _asked_of_proxy(self, answer: Awaitable[None]) -> None:
-        try:
-            async with asyncio.timeout(STOPPING_SECONDS):
-                await answer
-        except Exception as error:  # noqa: BLE001
-            self.log.warning("Server of %s: its route is as the proxy left it: %r", self._log_name, error)
 
     def run_post_stop_hook(self) -> Any:
         """After every end, also of a spawn that failed or was taken back: what isn't told yet is told now."""
