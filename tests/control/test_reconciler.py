@@ -394,15 +394,19 @@ def test_an_orderly_end_lets_what_is_under_way_arrive_but_does_not_wait_for_ever
 
             await until_async(_asked, 5, "the start is under way")
             ending = asyncio.create_task(service._end_effects())
-            await asyncio.sleep(0.02)
-            assert ending.done() is False or not in_time
+
+            async def _no_more_looks() -> bool:
+                return service._looking.done()
+
+            await until_async(_no_more_looks, 5, "the end has begun")
             if in_time:
+                assert not ending.done(), "it waits for what is under way"
                 engine.opened.set()
             async with asyncio.timeout(4):
                 await ending
             assert engine.asked("start") == int(in_time)
-            clock.advance(REPEAT_MS)
-            await asyncio.sleep(0.05)
-            assert engine.asked("start") == int(in_time), "nothing begins any more"
+            assert service._looking.cancelled(), (
+                "who begins effects has ended before those under way were waited for"
+            )
 
     asyncio.run(story())

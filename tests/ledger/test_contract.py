@@ -198,6 +198,7 @@ def test_one_live_ticket_a_server(written: Begin) -> None:
     play.start("one")
     play.finish("one")
     play.submit("again", kind=Kind.NOTEBOOK, server="lab")
+    assert {w.id: w.request.server for w in play.state.workloads.values()} == {"other": "lab2", "again": "lab"}
     play.same()
 
 
@@ -239,6 +240,7 @@ def test_jobs_are_no_tickets(written: Begin) -> None:
     play = written(site())
     for name in ("a", "b"):
         play.submit(name, kind=Kind.TRAINING)
+    assert {row["id"] for row in lines(play.ledger, schema.workload)} == {"a", "b"}
     play.same()
 
 

@@ -243,7 +243,10 @@ def test_nothing_private_lies_where_every_box_looks(path: str, tmp_path: Path) -
 
 
 def test_other_system_folders_are_no_concern() -> None:
-    isolation.refuse_exposure([], ["/var/lib/hubgov", "/etc/jupyterhub/x", "/srv", "/etc/hubgov", "/usrx", "/opt"])
+    for folder in ("/var/lib/hubgov", "/etc/jupyterhub/x", "/srv", "/etc/hubgov", "/usrx", "/opt"):
+        isolation.refuse_exposure([], [folder])
+        with pytest.raises(errors.Invalid):
+            isolation.refuse_exposure([folder], [folder])
 
 
 # --- accounts and homes ---------------------------------------------------------------------------------

@@ -247,6 +247,7 @@ def test_patience_goes_with_the_pace() -> None:
 def test_nothing_but_garbage_is_silence() -> None:
     async def scene(watched: Watched) -> None:
         await watched.event(Happening.SILENT)
+        assert watched.probe.latest().devices == ()
 
     garbage = script("import time\nwhile True: print('?', flush=True); time.sleep(0.05)")
     watching(Watched(garbage, Patience(first_line=1.0, to_stop=0.3)), scene)
