@@ -188,6 +188,19 @@ def test_a_session_from_the_form_to_its_receipt_and_back(demo: DemoUnderTest, am
     assert ("Untitled.ipynb", "saved") in [(d["path"], d["outcome"]) for d in receipt["documents"]]
     assert receipt["saved_by_lab"] is True
     assert "# typed last" in home.read_text()
+
+    # 8. So does the hub's own stop, which takes the way to the server away first: time and again.
+    for _ in range(3):
+        amy.ask_for("one-gpu")
+        amy.in_lab()
+        stopped = demo.until_state("amy", "running")
+        amy.page.locator(".jp-NotebookPanel").get_by_text("# typed last").first.wait_for()
+        demo.hub("amy", "DELETE", "/users/amy/server")
+        path = f"/workloads/{stopped['id']}"
+        until(lambda path=path: demo.call("amy", "GET", path).json()["ended_at"], 60, "the hub's stop")
+        receipt = demo.call("amy", "GET", f"{path}/receipt").json()
+        assert receipt["saved_by_lab"] is True
+        assert ("Untitled.ipynb", "saved") in [(d["path"], d["outcome"]) for d in receipt["documents"]]
     assert amy.foreign == [], "nothing comes from another host"
     cancel_all(demo, "amy")
 

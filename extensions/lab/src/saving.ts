@@ -7,6 +7,10 @@ import { fitting } from './remaining';
 import type { Session } from './session';
 import type { Texts } from './texts';
 
+const TRIES = 12;
+const PAUSE_MS = 300;
+const TRY_MS = 3000;
+
 /** Answers each save once. */
 export class Saving {
   constructor(
@@ -23,17 +27,28 @@ export class Saving {
       return;
     }
     this.last = save;
+    // A hub that stops a server takes its route away and gives it back for the saves: what is sent in between
+    // goes to the hub, fails, and brings up Lab's dialog for each document.
+    await this.repeated(() => this.session.api.session(null, 0, '', AbortSignal.timeout(TRY_MS)), save);
     const documents = await this.documents.saveAll();
     const failed = documents.filter(document => !document.saved);
     if (failed.length > 0) {
       const { path, error } = failed[0];
       Notification.error(fitting(this.texts.__('Not saved: %1 (%2)', path, error)), { autoClose: false });
     }
-    try {
-      await this.session.api.saved(save, documents);
-    } catch (error) {
-      // The server makes its copies without this answer, and reports that no browser took part.
-      console.warn(`hubgov: the saved documents were not reported: ${messageOf(error)}`);
+    await this.repeated(() => this.session.api.saved(save, documents), save);
+  }
+
+  /** Try until it works or nobody waits for this save any more. The server makes its copies in either case. */
+  private async repeated(ask: () => Promise<unknown>, save: string): Promise<void> {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      try {
+        await ask();
+        return;
+      } catch (error) {
+        console.warn(`hubgov: save ${save}: ${messageOf(error)}`);
+      }
+      await new Promise(resolve => window.setTimeout(resolve, PAUSE_MS));
     }
   }
 
