@@ -89,6 +89,7 @@ def form(found: Mapping[str, Any], lang: str, choice: Choice | None = None, *, r
         Markup("<style>{}{}</style>").format(Markup(_STYLE), _rules(possible)),
         _alert(reason) if reason else Markup(),
         _simulated(lang) if found.get("simulated") else Markup(),
+        _replaces(found["waiting"], lang) if found.get("waiting") else Markup(),
         _group(say("profile", lang), Markup().join(cards)),
         Markup("<p>{}</p>").format(say("more_refused", lang, n=hidden)) if hidden > 0 else Markup(),
         _group(say("time", lang), _times(possible, chosen, last, wanted, lang)),
@@ -101,6 +102,10 @@ def form(found: Mapping[str, Any], lang: str, choice: Choice | None = None, *, r
 
 def _alert(html: str) -> Markup:
     return Markup('<div class="alert alert-danger" role="alert">{}</div>').format(Markup(html))
+
+
+def _replaces(waiting: str, lang: str) -> Markup:
+    return Markup('<p class="alert alert-info" role="status">{}</p>').format(say("replaces", lang, id=waiting))
 
 
 def _group(title: str, content: Markup) -> Markup:

@@ -115,6 +115,11 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "No GPU queue is assigned to you yet. Ask the lead of your team to add you to a project.",
         "尚未为你分配 GPU 队列。可联系团队负责人将你加入项目。",
     ),
+    "replaces": (
+        "{id} waits in the queue for this server. What you choose here takes its place; asking for no more of "
+        "anything keeps its position.",
+        "该服务器已有请求 {id} 在排队。在此提交会替换它；若各项都不超过原请求，则保留原有位置。",
+    ),
     "form_offline": (
         "Availability is unknown: the service that grants GPUs does not answer. Running servers go on. "
         "Load this page again in a minute.",
@@ -137,6 +142,9 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "lost": ("Lost", "未保存"),
     "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
     "files_kept": ("Files in your home are kept.", "主目录中的文件会保留。"),
+    "request": ("Request", "请求"),
+    "of_project": ("project {project}", "项目 {project}"),
+    "of_queue": ("queue {queue}", "队列 {queue}"),
     "returned": ("GPU returned", "GPU 归还"),
     "not_returned": ("not yet: a process is still on it", "尚未归还：仍有进程占用"),
     "used": ("Used", "用时"),

@@ -34,6 +34,7 @@ class View:
     """All that the page of an ended session shows. `resume` are the fields of the form that starts it again."""
 
     title: str
+    request: str
     documents: tuple[Line, ...]
     lost: tuple[str, ...]
     returned: str
@@ -66,6 +67,7 @@ def as_view(receipt: Receipt, lang: str, options: Mapping[str, Any]) -> View:
     free = receipt.devices_free_at
     return View(
         title=_title(workload, lang, zone),
+        request=_request(workload, lang),
         documents=tuple(_line(document, lang, zone, workload.now) for document in receipt.documents),
         lost=receipt.lost,
         returned=clock(free, zone, now=workload.now, seconds=True) if free else say("not_returned", lang),
@@ -83,6 +85,20 @@ def _title(workload: Workload, lang: str, zone: str) -> str:
         span = format_span(workload.lease_seconds * 1000)
         reason += say("limit_detail", lang, span=span, queue=workload.queue)
     return say("ended_title", lang, at=clock(workload.ended_at, zone, now=workload.now), reason=reason)
+
+
+def _request(workload: Workload, lang: str) -> str:
+    """What was held and for whom it was charged: `1 × A100 (box/0) · project seg · queue experiment`."""
+    if not workload.gpus:
+        held = say("no_gpu", lang)
+    else:
+        held = say("cards", lang, gpus=number(workload.gpus), flavor=workload.flavor or say("any_card", lang))
+    devices = ", ".join(f"{device.node}/{device.index}" for device in workload.devices)
+    if devices:
+        held += f" ({devices})"
+    return " · ".join(
+        [held, say("of_project", lang, project=workload.project), say("of_queue", lang, queue=workload.queue)]
+    )
 
 
 def _line(document: SavedDocument, lang: str, zone: str, now: str) -> Line:

@@ -297,7 +297,7 @@ def script(standin: Standin) -> None:
         {"path": "queues.experiment.grace", "before": "5m", "after": "10m"},
         {"path": "queues.batch", "before": None, "after": "{kinds: [training]}"},
         {"path": "queues.old", "before": "{}", "after": None},
-    ]})  # fmt: skip
+    ], "warnings": ["policy.yaml:9: warning over_guaranteed: more than there is"]})  # fmt: skip
     standin.set("PUT", "/policy", {"version": 4, "applied_at": NOW})
     held = {"queue": "train", "held": True, "closed": True, "reason": "repair"}
     standin.set("POST", "/queues/train/hold", held)

@@ -82,10 +82,11 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
     "policy show, exactly as it was written": (["policy", "show"], ["version: 1", "# 试验"]),
     "policy show --version": (["policy", "show", "--version"], ["3"]),
     "policy diff": (["policy", "diff", "FILE"], [
+        "policy.yaml:9: warning over_guaranteed: more than there is",
         "~ queues.experiment.grace: 5m -> 10m", "+ queues.batch: {kinds: [training]}", "- queues.old: {}",
     ]),
     "policy apply": (["policy", "apply", "FILE", "--yes"], [
-        "~ queues.experiment.grace: 5m -> 10m", "Version 4 is in force.",
+        "policy.yaml:9: warning over_guaranteed: more than there is", "~ queues.experiment.grace: 5m -> 10m", "Version 4 is in force.",
     ]),
     "hold": (["hold", "train", "--reason", "repair", "--closed"], [
         "Queue train is on hold and closed for new work: repair",

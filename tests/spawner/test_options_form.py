@@ -51,6 +51,12 @@ class Fields(HTMLParser):
         return [i["value"] for i in self.inputs if i["name"] == name]
 
 
+def test_the_form_says_what_a_new_choice_takes_the_place_of() -> None:
+    assert "nb-7 waits in the queue for this server" in options_form.form(answer(waiting="nb-7"), "en")
+    assert "该服务器已有请求 nb-7 在排队" in options_form.form(answer(waiting="nb-7"), "zh")
+    assert "waits in the queue for this server" not in options_form.form(answer(waiting=None), "en")
+
+
 def test_the_form_shows_what_is_free_what_it_costs_and_what_is_used() -> None:
     quota = {"team": "vision", "guaranteed": 8, "used": 6, "borrowed": 0, "flavor": "A100", "pool": "dev"}
     fields = Fields(options_form.form(answer(quota=[quota]), "en"))

@@ -240,10 +240,17 @@ def test_the_receipt_tells_what_was_saved_lost_and_charged() -> None:
         "18:35:04",
         "8h · 8 GPU-h",
         "¥148.00",
+        "1 × A100 (box/0, box/1) · project seg · queue lab",
     ):
         assert text in html
     zh = render("not_running.html", accept="zh", user=a_user(a_view("zh")))
     assert "会话已于 18:30 结束——达到时长上限（8h，队列 lab）" in zh
+    assert "A100 × 1 (box/0, box/1) · 项目 seg · 队列 lab" in zh
+
+
+def test_the_receipt_of_a_session_without_a_gpu_says_so() -> None:
+    over = receipt()["workload"] | {"gpus": 0, "flavor": None, "devices": []}
+    assert a_view(workload=over).request == "no GPU · project seg · queue lab"
 
 
 def test_resume_is_a_form_with_the_same_request() -> None:

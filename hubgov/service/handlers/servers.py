@@ -35,9 +35,10 @@ class SpawnOptions(WorkloadReader):
             raise Invalid("user: missing", hint="?user=NAME")
         groups = frozenset(self.get_query_arguments("groups"))
         owner = Actor(name=name, groups=groups)
+        server = self.query("server") or ""
         with self.governor.ledger.reading() as connection:
-            last = reading.last_of_server(connection, name, self.query("server") or "")
-        self.reply(spawn_options.document(self.desk(owner), owner, self.services.runnable, last))
+            last = reading.last_of_server(connection, name, server)
+        self.reply(spawn_options.document(self.desk(owner), owner, server, self.services.runnable, last))
 
 
 class Launch(WorkloadReader):
