@@ -86,7 +86,8 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
         "~ queues.experiment.grace: 5m -> 10m", "+ queues.batch: {kinds: [training]}", "- queues.old: {}",
     ]),
     "policy apply": (["policy", "apply", "FILE", "--yes"], [
-        "policy.yaml:9: warning over_guaranteed: more than there is", "~ queues.experiment.grace: 5m -> 10m", "Version 4 is in force.",
+        "policy.yaml:9: warning over_guaranteed: more than there is", "~ queues.experiment.grace: 5m -> 10m",
+        "Version 4 is in force.",
     ]),
     "hold": (["hold", "train", "--reason", "repair", "--closed"], [
         "Queue train is on hold and closed for new work: repair",
