@@ -47,6 +47,12 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "quota_borrowed": (" ({borrowed} borrowed)", "（借用 {borrowed}）"),
     "no_limit": ("no limit", "不限"),
     "simulated": ("SIMULATED", "模拟"),
+    "simulated_left_out": (
+        "Usage of simulated devices is left out; --include-simulated counts it.",
+        "未计入模拟设备的用量；使用 --include-simulated 计入。",
+    ),
+    "cost_period": ("{start} to {end}", "{start} 至 {end}"),
+    "total": ("Total", "合计"),
     "simulated_why": ("SIMULATED: no card is behind these numbers.", "模拟：以下数据并非真实显卡。"),
     "yes": ("yes", "是"),
     "no": ("no", "否"),
@@ -123,6 +129,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "actor": ("ACTOR", "操作者"), "event": ("EVENT", "事件"), "record": ("RECORD", "对象"), "from": ("FROM", "原"),
     "to": ("TO", "现"), "path": ("PATH", "路径"), "bytes": ("BYTES", "字节"), "saved_at": ("SAVED AT", "保存时间"),
     "gpu_hours": ("GPU HOURS", "GPU 小时"), "lost": ("LOST", "丢失"), "rule": ("RULE", "规则"),
+    "user": ("USER", "用户"), "day": ("DAY", "日期"), "list_cost": ("LIST COST", "目录价费用"),
+    "borrowed_hours": ("BORROWED HOURS", "借用小时"), "failed_hours": ("FAILED HOURS", "启动失败小时"),
+    "overhead_hours": ("OVERHEAD HOURS", "开销小时"),
     "needs": ("NEEDS A YES OF", "待批准人"),
 }  # fmt: skip
 

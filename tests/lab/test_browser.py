@@ -171,9 +171,7 @@ async def test_a_session_is_seen_extended_warned_and_saved(standin: Standin, wor
         assert await tab.locator(".Toastify__toast", has_text="left (").count() == 0
 
 
-async def test_what_was_typed_is_kept_beside_a_file_that_changed_on_disk(
-    standin: Standin, workplace: Path
-) -> None:
+async def test_what_was_typed_is_kept_beside_a_file_that_changed_on_disk(standin: Standin, workplace: Path) -> None:
     file = workplace / "work" / "first.ipynb"
     standin.workload = workload(resume_documents=["first.ipynb"])
     async with lab(workplace, environment(standin, workplace)) as address, page(address) as tab:
