@@ -15,6 +15,8 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("only the spawner reports on servers", "只有 spawner 可以报告服务器状态"),
     ("only the spawner starts notebooks", "只有 spawner 可以启动笔记本"),
     ("the spawner starts notebooks only", "spawner 只启动笔记本"),
+    # streams
+    ("{count} streams are open", "已打开 {count} 个事件流"),
     # costs
     ("by: there is no {name}", "by：没有 {name}"),
     ("from: the period is empty, or begins after its end", "from：时段为空，或起点晚于终点"),
@@ -125,6 +127,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
 HINTS: tuple[tuple[str, str], ...] = (
     ("get one at /hub/token", "可在 /hub/token 获取"),
     ("give it once", "请只给出一次"),
+    ("close some of them", "请关闭其中一些"),
     ("one or more of: {names}", "可选一个或多个：{names}"),
     ("from must come before to", "from 必须早于 to"),
     ("ask for a shorter period, or not by day", "缩短时段，或不按日统计"),
