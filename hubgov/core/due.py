@@ -11,7 +11,7 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.core.lease import due_notice, notice_id
 from hubgov.core.model import Allocation, Change, Workload
-from hubgov.core.policy import Mode
+from hubgov.core.policy import Kind, Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState, Event, WorkloadState
 from hubgov.core.transitions import SERVICE, cancelled, moved, stop_due_at
@@ -97,11 +97,13 @@ def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
 
 
 def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
-    """The stop is sent."""
+    """The stop is sent; a notebook is asked to save what was done in its grace first, for `save_ms` at most."""
+    save_ms = state.policy.reclaim.save_ms if state.workload_of(allocation).kind is Kind.NOTEBOOK else 0
+    save = f"{allocation.id}-{allocation.lease.version}-stop" if save_ms else allocation.save
     reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
     reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
     return moved(
-        state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=now,
+        state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=Instant(now + save_ms), save=save,
         outcome=WorkloadState.EXPIRED, end_reason=reason,
     )  # fmt: skip
 
