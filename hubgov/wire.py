@@ -192,9 +192,11 @@ class Workload:
     save_requested: str | None = None
     """Id of the save that Lab and its server extension are asked to make now; null when none is due."""
     resume_documents: tuple[str, ...] = ()
+    """Documents to open again, relative to the server's root folder: those of the workload resumed."""
     extension: Extension | None = None
     """The last request for more time."""
-    """Documents to open again, relative to the server's root folder: those of the workload resumed."""
+    timezone: str = "UTC"
+    """The policy's: the hub's pages show times in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

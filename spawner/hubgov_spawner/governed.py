@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from jupyterhub.spawner import SpawnException
@@ -18,7 +18,7 @@ from traitlets import Float, Unicode, default
 
 from hubgov import errors, processes
 from hubgov.wire import Launch, ProcessRef, Workload
-from hubgov_spawner import choices, options, options_form, page_texts, progress, receipts, refusals
+from hubgov_spawner import choices, options, options_form, overview, page_texts, progress, receipts, refusals
 from hubgov_spawner.client import Client, ServiceError
 from hubgov_spawner.parting import STOPPING_SECONDS, announce, wait_with_routes
 from hubgov_spawner.reports import Held, Reporter
@@ -330,6 +330,10 @@ class GovernedMixin(Standing):
         return await receipts.view(
             self.hubgov_client(lang), self.user.name, self.name, self.orm_spawner.user_options or {}, self.log
         )
+
+    async def hubgov_overview(self, lang: str = "en") -> Mapping[str, overview.Line]:
+        """What each server of this user holds or waits for, for the hub's home page."""
+        return await overview.lines(self.hubgov_client(lang), self.user.name, self.waiting_url, self.log)
 
     # --- named servers ---
 

@@ -258,7 +258,7 @@ def test_progress_tells_the_present_first_and_then_changes(service: Standin) -> 
         service.tell("nb-1", position=1, headline="<script>", latest_start="2026-03-02T10:30:00Z")
         assert await following == {
             "progress": 5,
-            "message": "Place 1 in queue lab. <script> Starts at the latest 03-02 18:30, if nobody extends.",
+            "message": "Place 1 in queue lab. <script> Starts by 03-02 18:30 as things stand now.",
         }
         assert [event async for event in spawner.progress() if service.tell("nb-1", state="admitted") is None][
             1:

@@ -108,7 +108,7 @@ def test_who_waits_sees_until_when() -> None:
     waits = decision("waiting", headline="Waiting for quota.", latest_start="2026-03-02T10:30:00Z")
     found = answer(profiles=[profile(decision=waits)], now="2026-03-02T09:00:00Z")
     text = Fields(options_form.form(found, "en")).text
-    assert "waits, starts at the latest 18:30" in text
+    assert "waits, starts by 18:30 as things stand" in text
     assert "Waiting for quota." in text
 
 
