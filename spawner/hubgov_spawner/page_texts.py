@@ -102,6 +102,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "waits": ("waits", "需排队"),
     "waits_until": ("waits, starts by {at} as things stand", "需排队，按当前情况 {at} 前开始"),
     "per_hour": ("{price} per hour", "每小时 {price}"),
+    "no_charge": ("no charge", "不计费"),
     "not_possible": ("not possible", "不可用"),
     "this_request": ("This request", "本次请求"),
     "sum": ("{gpus} GPU × {span} = {total} GPU-h", "{gpus} 张 GPU × {span} = {total} GPU 小时"),
