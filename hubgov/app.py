@@ -122,6 +122,11 @@ class Service:
         self.attachments = Attachments(self.clock)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
+        if self.engine.strangers.left():
+            self._log.error(
+                "event=strangers_found error=sessions of another ledger run; nothing starts until they end"
+            )
+            state.engine_away(self.engine.kinds)
         self._closing.push_async_callback(self._end_loops)
         self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
         self._tasks.append(asyncio.create_task(self.governor.run()))

@@ -29,6 +29,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "allocation_extended": ("end moved", "到期时间变更"),
     "allocation_preempted": ("devices being reclaimed", "收回设备"),
     "allocation_spared": ("not reclaimed after all", "不再收回"),
+    "user_departed": ("the hub deleted the user", "hub 已删除该用户"),
     "allocation_grace_ended": ("grace ended, told to stop", "宽限结束，通知停止"),
     "allocation_cancelled": ("told to stop", "通知停止"),
     "allocation_start_overdue": ("did not start in time", "未按时启动"),

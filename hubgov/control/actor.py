@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hubgov.clock import Instant
 from hubgov.core.model import Workload
 from hubgov.core.policy import Policy
 from hubgov.errors import NotAllowed, NotFound
@@ -23,6 +24,8 @@ class Actor:
     groups: frozenset[str] = frozenset()
     scopes: frozenset[str] = frozenset()
     from_server: bool = False
+    since: Instant = Instant(0)
+    """Since when this user has had the name: what is older was a deleted user's."""
 
     @property
     def principal(self) -> str:
@@ -31,7 +34,7 @@ class Actor:
 
     def owns(self, workload: Workload) -> bool:
         """Whether the workload is this user's own."""
-        return self.is_user(workload.owner)
+        return self.is_user(workload.owner) and workload.submitted_at >= self.since
 
     def is_user(self, name: str) -> bool:
         """Whether it is the user of that name, and no service called so."""

@@ -10,13 +10,22 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
-from hubgov.core.model import Allocation, AllocationId, Change, ProcessId, SaveRecord, Workload, WorkloadId
+from hubgov.core.model import (
+    Allocation,
+    AllocationId,
+    Change,
+    Departure,
+    ProcessId,
+    SaveRecord,
+    Workload,
+    WorkloadId,
+)
 from hubgov.core.policy import Kind
 from hubgov.core.states import METERED, AllocationState, Event, WorkloadState
 from hubgov.core.transitions import cancelled, exited, moved, save_answered, stop_due_at
 from hubgov.errors import Conflict, NotAllowed
 
-STOP_ASKED, SERVER_START_ASKED = "stop_asked", "server_start_asked"
+STOP_ASKED, SERVER_START_ASKED, USER_DEPARTED = "stop_asked", "server_start_asked", "user_departed"
 """Journal events that are somebody's act."""
 
 
@@ -146,6 +155,14 @@ def engine_away(unit: Unit, kinds: frozenset[Kind]) -> None:
 def engine_back(unit: Unit, kinds: frozenset[Kind]) -> None:
     """It answers again: its work may be admitted, and start deadlines count from now."""
     unit.state.engine_back(kinds, unit.now)
+
+
+def departed(unit: Unit, name: str, actor: Actor) -> None:
+    """The hub deleted a user: whoever gets the name next has nothing of what was asked for until now."""
+    check_spawner(actor)
+    after = Departure(name=name, at=unit.now)
+    before = unit.state.departures.get(name)
+    unit.write([Change(event=USER_DEPARTED, before=before, after=after, actor=actor.principal)])
 
 
 def claim(unit: Unit, workload_id: str, actor: Actor) -> None:

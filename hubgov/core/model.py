@@ -319,6 +319,14 @@ class QueueHold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """A user whom the hub deleted: who has the name afterwards is somebody else. Record keyed by the name."""
+
+    name: str
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyText:
     """One applied version of the policy: its text as written, and the values read from it."""
 
@@ -329,7 +337,9 @@ class PolicyText:
     policy: Policy
 
 
-Record = Workload | Allocation | ExtensionRequest | Notice | SaveRecord | QueueHold | SeenNode | PolicyText
+Record = (
+    Workload | Allocation | ExtensionRequest | Notice | SaveRecord | QueueHold | SeenNode | Departure | PolicyText
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

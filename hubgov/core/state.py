@@ -20,6 +20,7 @@ from hubgov.core.model import (
     AllocationId,
     Change,
     ChargeKey,
+    Departure,
     ExtensionId,
     ExtensionRequest,
     Notice,
@@ -53,6 +54,7 @@ class State:
         self.notices: dict[str, Notice] = {}
         self.saves: dict[str, SaveRecord] = {}
         self.holds: dict[str, QueueHold] = {}
+        self.departures: dict[str, Departure] = {}
         self.on_device: dict[DeviceKey, tuple[AllocationId, ...]] = {}
         self.past = PastUse(policy.fairness.half_life_ms)
         self.last_seq = 0
@@ -118,6 +120,8 @@ class State:
                 _set(self.saves, record.id, None if gone else record)
             case QueueHold():
                 _set(self.holds, record.queue, None if gone or not record.held else record)
+            case Departure():
+                _set(self.departures, record.name, None if gone else record)
             case SeenNode():
                 _set(self.seen, record.name, None if gone else record)
                 self._rebuild_nodes()
@@ -203,6 +207,11 @@ class State:
 
     def workload_of(self, allocation: Allocation) -> Workload:
         return self.workloads[allocation.workload]
+
+    def known_since(self, name: str) -> Instant:
+        """Since when whoever has this name has it: what was asked for before that was another's."""
+        departure = self.departures.get(name)
+        return departure.at if departure is not None else Instant(0)
 
     def place_of(self, workload: Workload) -> Place:
         """Where the workload's charge lies in the quota tree."""
@@ -290,7 +299,7 @@ def record_id(record: Record) -> str:
     match record:
         case QueueHold():
             return record.queue
-        case SeenNode():
+        case SeenNode() | Departure():
             return record.name
         case PolicyText():
             return str(record.version)

@@ -8,13 +8,22 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from hubgov.core.devices import SeenNode
-from hubgov.core.model import Allocation, ExtensionRequest, Notice, QueueHold, Record, SaveRecord, Workload
+from hubgov.core.model import (
+    Allocation,
+    Departure,
+    ExtensionRequest,
+    Notice,
+    QueueHold,
+    Record,
+    SaveRecord,
+    Workload,
+)
 
 R = TypeVar("R")
 
 _KINDS: dict[type[Any], TypeAdapter[Any]] = {
     kind: TypeAdapter(kind)
-    for kind in (Workload, Allocation, ExtensionRequest, Notice, SaveRecord, QueueHold, SeenNode)
+    for kind in (Workload, Allocation, ExtensionRequest, Notice, SaveRecord, QueueHold, SeenNode, Departure)
 }
 
 

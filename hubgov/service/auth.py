@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hubgov.control.actor import Actor
+from hubgov.errors import NotAllowed
 
 
 def actor_of(model: Mapping[str, Any]) -> Actor:
@@ -14,6 +15,11 @@ def actor_of(model: Mapping[str, Any]) -> Actor:
     A notebook server's own token is told by its scope: it may reach that one server. Any kernel can read it, so
     it never carries authority, whatever a site put into `server_token_scopes`.
     """
+    if model.get("kind", "user") == "user" and str(model["name"]).startswith("service:"):
+        raise NotAllowed(
+            "a user who is called like a service can't be told from one",
+            hint="have an administrator rename the user",
+        )
     scopes = frozenset(model.get("scopes") or ())
     from_session = bool(model.get("session_id"))
     return Actor(

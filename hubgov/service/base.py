@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -105,7 +105,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.not_signed_in()
             return
         try:
-            self.actor = actor_of(self.check_hub_user(model))
+            self.actor = self.known(actor_of(self.check_hub_user(model)))
         except UserNotAllowed:
             raise errors.NotAllowed(
                 "the hub doesn't let you use this service", hint="ask an admin for access:services!service=hubgov"
@@ -114,6 +114,10 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.check_xsrf_cookie()
         if self.request.method not in _READING:
             self.services.limits.spend(self.actor)
+
+    def known(self, actor: Actor) -> Actor:
+        """The actor with what the ledger says of its name: since when it has it."""
+        return replace(actor, since=self.governor.state.known_since(actor.principal))
 
     def not_signed_in(self) -> None:
         raise _Unauthorized("no valid token of the hub", hint="get one at /hub/token")

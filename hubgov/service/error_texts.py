@@ -21,8 +21,10 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("by: there is no {name}", "by：没有 {name}"),
     ("from: the period is empty, or begins after its end", "from：时段为空，或起点晚于终点"),
     ("by: day by day at most {days} days", "by：按日统计最多 {days} 天"),
+    ("{value} is no instant", "{value} 不是时刻"),
     ("{value} is no day and no instant", "{value} 不是日期或时刻"),
     ("{value} is neither 0 nor 1", "{value} 须为 0 或 1"),
+    ("a user who is called like a service can't be told from one", "用户名与服务同名，无法区分"),
     # what isn't there
     ("no workload {id}", "没有任务 {id}，或无权查看"),
     ("no session {id} to resume", "没有可继续的会话 {id}"),
@@ -127,6 +129,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
 HINTS: tuple[tuple[str, str], ...] = (
     ("get one at /hub/token", "可在 /hub/token 获取"),
     ("give it once", "请只给出一次"),
+    ("have an administrator rename the user", "请管理员更改用户名"),
     ("close some of them", "请关闭其中一些"),
     ("one or more of: {names}", "可选一个或多个：{names}"),
     ("from must come before to", "from 必须早于 to"),

@@ -158,6 +158,10 @@ ROUTES: tuple[Route, ...] = (
         one=wire.Workload,
     ),
     _post(f"/workloads/{ID}/ended", servers.EndedReport, "A server's process ended", bodies.EndedBody, 204),
+    _post(
+        f"/owners/{NAME.format('user')}/departed", servers.Departed, "The hub deleted a user",
+        bodies.ReasonBody, 204,
+    ),
     _get(
         f"/servers/{NAME.format('user')}/{NAME.format('server')}/receipt", servers.ReceiptOfServer,
         "Receipt of a named server's last session", one=wire.Receipt,

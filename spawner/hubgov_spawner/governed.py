@@ -22,7 +22,7 @@ from hubgov_spawner import choices, options, options_form, overview, page_texts,
 from hubgov_spawner.client import Client, ServiceError
 from hubgov_spawner.parting import STOPPING_SECONDS, announce, wait_with_routes
 from hubgov_spawner.reports import Held, Reporter
-from hubgov_spawner.standing import Standing
+from hubgov_spawner.standing import Standing, goes_with_user
 from hubgov_spawner.waiting import AWAY_SECONDS, Applicant
 
 START_SECONDS = 120
@@ -345,16 +345,25 @@ class GovernedMixin(Standing):
         await super().rename(old_name, new_name)
 
     async def delete_forever(self) -> None:
-        """Cancel a ticket that still waits: a server that was deleted must not start.
+        """Cancel a ticket that still waits: a server that was deleted must not start. With the user's first server
+        goes the user, unless another server of his keeps the hub from that.
 
         The wrapped spawner is told in any case: the hub deletes the user whatever comes of this.
         """
         try:
             await self._cancel_ticket()
+            if goes_with_user(self):
+                await self._departed()
         finally:
             removed = super().delete_forever()
             if removed is not None:
                 await removed
+
+    async def _departed(self) -> None:
+        try:
+            await self.hubgov_client(self._lang).departed(self.user.name, within=REPORT_SECONDS)
+        except ServiceError as error:
+            raise refusals.of_service(error, self._lang) from error
 
     async def _cancel_ticket(self) -> None:
         ticket = await self._live_ticket(self.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -290,6 +291,22 @@ def test_a_server_that_is_deleted_leaves_the_line(service: Standin) -> None:
         await refusal_of(spawner)
         await spawner.delete_forever()
         assert service.cancelled() == ["nb-1"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "active", "told"), [("", False, True), ("", True, False), ("second", False, False)]
+)
+def test_a_user_who_is_deleted_is_said_to_have_left(name: str, active: bool, told: bool, service: Standin) -> None:
+    """Not with a named server, and not while another server keeps the hub from deleting the user."""
+
+    async def scenario() -> None:
+        spawner = a_spawner(service, server_name=name)
+        spawner.user.spawners = {name: spawner, "other": SimpleNamespace(active=active)}
+        await spawner.delete_forever()
+        assert ("POST", "/owners/amy/departed", {"reason": ""}) in service.asked or not told
+        assert len(service.told("departed")) == told
 
     run(scenario)
 

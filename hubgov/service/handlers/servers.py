@@ -21,6 +21,7 @@ from hubgov.service.bodies import (
     ProcessBody,
     ProcessesBody,
     ReadyBody,
+    ReasonBody,
     SaveBody,
     StoppingBody,
 )
@@ -35,10 +36,10 @@ class SpawnOptions(WorkloadReader):
         if name is None:
             raise Invalid("user: missing", hint="?user=NAME")
         groups = frozenset(self.get_query_arguments("groups"))
-        owner = Actor(name=name, groups=groups)
+        owner = self.known(Actor(name=name, groups=groups))
         server = self.query("server") or ""
         with self.governor.ledger.reading() as connection:
-            last = reading.last_of_server(connection, name, server)
+            last = reading.last_of_server(connection, name, server, owner.since)
         self.reply(spawn_options.document(self.desk(owner), owner, server, self.services.runnable, last))
 
 
@@ -187,12 +188,21 @@ class ReceiptOfWorkload(WorkloadReader):
 class ReceiptOfServer(ReceiptOfWorkload):
     async def get(self, user: str, server: str = "") -> None:
         """The receipt of the last session of a server: for the hub's own page, and whoever may read the session."""
+        since = self.governor.state.known_since(user)
         with self.governor.ledger.reading() as connection:
-            workload = reading.last_of_server(connection, user, server)
+            workload = reading.last_of_server(connection, user, server, since)
         if workload is None or not may_see(self.actor, self.governor.state.policy, workload):
             raise NotFound("no session of this server yet", hint="start one")
         check_read(self.actor, self.governor.state.policy, workload)
         self.reply(self.receipt(workload))
+
+
+class Departed(WorkloadReader):
+    async def post(self, user: str) -> None:
+        """The hub deleted this user: the next of that name is another."""
+        self.body(ReasonBody)
+        await self.governor.do(lambda unit: session.departed(unit, user, self.actor))
+        self.reply(None, 204)
 
 
 def _process(body: ProcessBody) -> ProcessId:
@@ -204,8 +214,8 @@ def _instant(text: str | None) -> Any:
         return None
     try:
         return from_rfc3339(text)
-    except (ValueError, OverflowError) as error:
-        raise Invalid(f"saved_at: {error}", hint="2026-03-02T18:00:00Z") from None
+    except (ValueError, OverflowError):
+        raise Invalid(f"saved_at: {text[:40]!r} is no instant", hint="2026-03-02T18:00:00Z") from None
 
 
 def _document(d: SavedDocument, lang: str) -> wire.SavedDocument:
