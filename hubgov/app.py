@@ -29,7 +29,9 @@ from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
 from hubgov.core.policy import Policy
 from hubgov.engines.hub import HubEngine
+from hubgov.engines.local import LocalEngine
 from hubgov.errors import Unavailable
+from hubgov.launching import BoxLauncher
 from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger
 from hubgov.policy import load, sample_policy
@@ -121,9 +123,14 @@ class Service:
         self.attachments = Attachments(self.clock)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
+        self.jobs = self._local_engine(state_dir)
         self._closing.push_async_callback(self._end_loops)
-        self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
+        engines = (self.engine, self.jobs)
+        self.reconciler = Reconciler(self.governor, engines, self.attachments, self._log, self._still_held)
+        stock = asyncio.create_task(self.reconciler.take_stock())
+        await asyncio.sleep(0)  # so that it is the writer's first
         self._tasks.append(asyncio.create_task(self.governor.run()))
+        await stock
         await self._observe()
         self._looking = asyncio.create_task(self.reconciler.run())
         self._tasks.append(self._looking)
@@ -137,6 +144,21 @@ class Service:
         alarm.start()
         self._listen()
 
+    def _local_engine(self, state_dir: Path) -> LocalEngine:
+        launcher = BoxLauncher(
+            self._around.api_url, self._around.api_token, state=lambda: self.governor.state, site=self._site,
+            service_url=self._address, log=self._log,
+        )  # fmt: skip
+        self._closing.push_async_callback(launcher.close)
+        # By ledger: another one counts its workloads from one again, and may not find these jobs for its own.
+        folder = private_folder(private_folder(state_dir / "jobs") / self.ledger.id)
+        return LocalEngine(folder.resolve(), launcher, self._site, self.clock, self._log)
+
+    @property
+    def _address(self) -> str:
+        """Where processes of this machine reach the service, without the proxy."""
+        return self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/")
+
     def _listen(self) -> None:
         address = urlparse(self._around.service_url)
         services = Services(
@@ -144,9 +166,10 @@ class Service:
             attachments=self.attachments,
             probes={self._config.node_name: self.probe},
             clock=self.clock,
-            runnable=self.engine.kinds,
+            runnable=self.engine.kinds | self.jobs.kinds,
+            log_folder=self.jobs.folder_of,
             hub_base_url=self._around.hub_base_url,
-            service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
+            service_url=self._address,
             prefix=self._around.prefix,
             state=site_of(self._config.state_dir),
             site=self._site,
@@ -248,7 +271,7 @@ class Service:
 
     async def close(self) -> None:
         """Stop answering, end what runs here, give the lead up: as far as the start came, in reverse. Notebook
-        servers live on."""
+        servers and jobs live on."""
         await self._closing.aclose()
         self._log.info("event=stopped")
 

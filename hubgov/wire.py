@@ -192,9 +192,34 @@ class Workload:
     save_requested: str | None = None
     """Id of the save that Lab and its server extension are asked to make now; null when none is due."""
     resume_documents: tuple[str, ...] = ()
+    """Documents to open again, relative to the server's root folder: those of the workload resumed."""
     extension: Extension | None = None
     """The last request for more time."""
-    """Documents to open again, relative to the server's root folder: those of the workload resumed."""
+    command: tuple[str, ...] = ()
+    """What a job runs; empty for a notebook, and for who may not read what is inside."""
+    cwd: str = ""
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What a job's owner set; shown to him and to admins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A piece of what a job wrote: answer of GET /workloads/{id}/logs. Offsets are bytes, of one attempt."""
+
+    workload: str
+    attempt: int
+    offset: int
+    """Where `text` begins: the offset asked for and what was left out since."""
+    next_offset: int
+    """What to ask for next."""
+    text: str
+    """UTF-8; what is none is U+FFFD. Never cut within a character."""
+    left_out: int = 0
+    """Bytes between the offset asked for and `offset` that weren't kept."""
+    end: bool = False
+    """Whether this attempt is over and nothing follows."""
+    trouble: str = ""
+    """Why bytes were left out, where the disk was the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from hubgov.core.model import Allocation, Change
 from hubgov.core.policy import Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState
-from hubgov.core.transitions import stop_due_at
+from hubgov.core.transitions import kill_due_at
 
 
 def free_by(state: State, allocation: Allocation) -> Instant | None:
@@ -36,10 +36,10 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
         case AllocationState.EXPIRING | AllocationState.PREEMPTING:
             end = allocation.stop_at if allocation.stop_at is not None else allocation.since + lease.grace_ms
         case AllocationState.STOPPING | AllocationState.RELEASING:
-            end = stop_due_at(allocation)
+            end = kill_due_at(state, allocation)
         case _:
             return None
-    return Instant(end + state.policy.reclaim.term_ms) if end is not None else None
+    return Instant(end + (0 if ending else state.policy.reclaim.term_ms)) if end is not None else None
 
 
 def released(allocation: Allocation, at: Instant) -> Change:

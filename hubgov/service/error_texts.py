@@ -23,6 +23,11 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("no queue {queue}", "没有队列 {queue}"),
     ("no engine of this service runs {kind} work", "该服务没有可运行 {kind} 任务的引擎"),
     ("notebooks are not submitted", "笔记本不能提交"),
+    ("{kind} work needs a command", "{kind} 任务须有命令"),
+    ("a notebook takes no command, folder or variables", "笔记本不接受命令、目录或变量"),
+    ("jobs run on one node", "任务只在一个节点上运行"),
+    ("{id} is a notebook; it has no log here", "{id} 是笔记本，此处没有日志"),
+    ("{id} has no attempt {attempt}", "{id} 没有第 {attempt} 次运行"),
     # what is in another state
     ("{id} is over", "{id} 已结束"),
     ("{id} is over: {headline}", "{id} 已结束：{headline}"),
