@@ -157,6 +157,7 @@ class Reconciler:
             await engine.prepare(workload)
             if await self._governor.do(lambda unit: jobs.launched(unit, allocation.id)):
                 await engine.start(workload, self._governor.state.allocations.get(allocation.id, allocation))
+                self._governor.committed.set()  # what it has come to is to be taken down now
         except CannotStart as error:
             failure, detail = error.code, error.message
             await self._governor.do(lambda unit: jobs.cannot_start(unit, allocation.id, failure, detail))

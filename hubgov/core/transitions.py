@@ -263,9 +263,8 @@ def save_answered(state: State, allocation: Allocation, at: Instant, *, actor: s
 
 
 def _kill_after_grace(allocation: Allocation, at: Instant) -> Instant:
-    """When a cancelled job is killed: its grace from its signal, which it got already if it is in its grace."""
-    if allocation.state not in METERED:
-        return at  # nothing of its owner's has begun
+    """When a cancelled job is killed: its grace from its signal, which it got already if it is in its grace. One
+    that starts may have begun a moment ago."""
     end = at + allocation.lease.grace_ms
     return Instant(min(end, allocation.stop_at) if allocation.state in GRACE and allocation.stop_at else end)
 

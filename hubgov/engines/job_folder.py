@@ -16,7 +16,6 @@ from typing import Any
 from hubgov.core.model import ProcessId
 
 DEADLINE = "deadline"
-_CLOSED = "closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +71,11 @@ class JobFolder:
 
     def close(self) -> bool:
         """Let no supervisor take the job any more; False when one has. The disk decides: exactly one is first."""
-        draft = self.path / ".closed"
-        try:
+        with contextlib.suppress(FileExistsError):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            draft.write_text(json.dumps(_CLOSED))
-            os.link(draft, self.path / "begun")
-        except FileExistsError:
-            return bool(self._read("begun") == _CLOSED)
-        return True
+            # Empty, since a full disk has room for a name: of who took it there is always a line in it.
+            os.close(os.open(self.path / "begun", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        return self.supervisor() is None
 
     def status(self) -> Status:
         """As the supervisor last wrote it."""
@@ -127,9 +123,10 @@ class JobFolder:
 
     def _read(self, name: str) -> Any:
         try:
-            return json.loads((self.path / name).read_bytes())
+            content = (self.path / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
+        return json.loads(content) if content else None
 
 
 def _process(found: Any) -> ProcessId | None:

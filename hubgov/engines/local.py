@@ -24,7 +24,7 @@ from hubgov import processes
 from hubgov.clock import Clock, Instant, to_rfc3339
 from hubgov.core.model import Allocation, AllocationId, ProcessId, Workload
 from hubgov.core.policy import Kind
-from hubgov.core.states import GRACE, AllocationState
+from hubgov.core.states import GRACE
 from hubgov.engines.base import Ended, Engine, Knows, Report, Seen, mark, meant_to_live
 from hubgov.engines.job_folder import JobFolder
 from hubgov.errors import Unavailable
@@ -33,6 +33,8 @@ from hubgov.wire import ProcessRef
 JOBS = frozenset({Kind.TRAINING, Kind.BATCH_INFERENCE, Kind.EVALUATION, Kind.DATA})
 REPORTS_FD, GO_FD, INFO_FD, FIRST_FREE_FD = 3, 4, 5, 6
 """Open files of a starting job: what its entry says, what it is to run, what bwrap says, and those of the box."""
+LOOK_SECONDS, STARTS_WITHIN_LOOKS = 0.05, 40
+"""How often and how many times a start is looked at before the reconciler goes on with others."""
 ENTRY = str(Path(__file__).with_name("enter.py"))
 _SUPERVISOR = str(Path(__file__).with_name("supervise.py"))
 PLAIN_PYTHON = ("-I", "-S")
@@ -93,6 +95,7 @@ class LocalEngine(Engine):
         self._segment_bytes = segment_bytes
         self._supervisors: list[subprocess.Popen[bytes]] = []
         self._deadlines: dict[AllocationId, str] = {}
+        self._asked: set[tuple[AllocationId, int]] = set()
 
     def folder_of(self, allocation: AllocationId) -> Path:
         """Where the files of an allocation are."""
@@ -114,9 +117,14 @@ class LocalEngine(Engine):
         except OSError as error:
             raise Unavailable(f"the job's folder can't be made: {error}", hint="it is asked again") from error
         order = self._launcher.order(workload, allocation, job.told)
-        await asyncio.to_thread(self._spawn, job, order)
+        grace_seconds = allocation.lease.grace_ms / 1000 / self._clock.rate
+        await asyncio.to_thread(self._spawn, job, order, grace_seconds)
+        for _ in range(STARTS_WITHIN_LOOKS):  # usually some hundredths of a second: so it is known at once
+            if self.report(allocation).stage() in ("running", "ended"):
+                break
+            await asyncio.sleep(LOOK_SECONDS)
 
-    def _spawn(self, job: JobFolder, order: Order) -> None:
+    def _spawn(self, job: JobFolder, order: Order, grace_seconds: float) -> None:
         """Start the supervisor. The order is handed over by an open file: a command line is for all to read."""
         fds = {"reports": REPORTS_FD, "go": GO_FD} | ({"info": INFO_FD} if order.boxed else {})
         text = json.dumps(
@@ -130,6 +138,7 @@ class LocalEngine(Engine):
                 "env": dict(order.env),
                 "home": order.home,
                 "cwd": order.cwd,
+                "grace_seconds": grace_seconds,
                 "segment_bytes": self._segment_bytes,
             }
         )
@@ -209,8 +218,15 @@ class LocalEngine(Engine):
 
     def _ask_to_end(self, job: JobFolder, allocation: Allocation) -> None:
         main, _ = self._processes(allocation, job)
-        if main is None or not job.note_signal(f"{allocation.id} {allocation.lease.version}"):
+        occasion = (allocation.id, allocation.lease.version)
+        if main is None or occasion in self._asked:
             return
+        self._asked.add(occasion)
+        try:
+            if not job.note_signal(f"{allocation.id} {allocation.lease.version}"):
+                return  # by an earlier process of this service
+        except OSError as error:  # a full disk: it is to be told all the same, and this process remembers
+            self._log.warning("event=signal_not_noted allocation=%s error=%s", allocation.id, error)
         for ref in [main, *processes.descendants(main)]:
             try:
                 processes.send(ref, signal.SIGTERM)
@@ -241,9 +257,11 @@ class LocalEngine(Engine):
         text = to_rfc3339(expires_at) if expires_at is not None else ""
         if self._deadlines.get(allocation.id) == text:
             return
-        job.tell_deadline(text)
-        if allocation.state is not AllocationState.RELEASED:
-            self._deadlines[allocation.id] = text
+        self._deadlines[allocation.id] = text
+        try:
+            job.tell_deadline(text)
+        except OSError as error:  # a full disk: what it was told before stands until the end moves again
+            self._log.warning("event=deadline_not_told allocation=%s error=%s", allocation.id, error)
 
     def _instant(self, wall_ms: int) -> Instant:
         """An instant of the wall clock on the policy's, which may run faster."""

@@ -278,17 +278,24 @@ class Job:
     def finish(self) -> None:
         """The rest of its output, and nothing of it left; then its end, durably."""
         ended_at = milliseconds()
-        deadline = time.monotonic() + DRAIN_SECONDS
-        poll, writing = select.poll(), True
+        poll = select.poll()
         poll.register(self.out, select.POLLIN)
-        while time.monotonic() < deadline and (writing or self.lingers()):
-            self.kill_all()
+        if os.path.exists("asked"):
+            # A script ends by its signal at once, and what it had started may still save its work.
+            self.drain(poll, time.monotonic() + self.order["grace_seconds"], kill=False)
+        self.drain(poll, time.monotonic() + DRAIN_SECONDS, kill=True)
+        self.log.finish()
+        write_end(self.told_end() | {"at": ended_at, "log_bytes": self.log.size, "log_trouble": self.log.trouble})
+
+    def drain(self, poll: select.poll, deadline: float, *, kill: bool) -> None:
+        """Take in what comes until nothing of it is left, or the time is over."""
+        while time.monotonic() < deadline and (self.out >= 0 or self.lingers()):
+            if kill:
+                self.kill_all()
             self.reap()
             if poll.poll(20) and not self.take_in():
                 poll.unregister(self.out)
-                writing = False
-        self.log.finish()
-        write_end(self.told_end() | {"at": ended_at, "log_bytes": self.log.size, "log_trouble": self.log.trouble})
+                self.out = -1
 
     def lingers(self) -> bool:
         """Whether something of it is still there."""

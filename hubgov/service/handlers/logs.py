@@ -39,7 +39,7 @@ class Logs(WorkloadReader):
         while True:
             part = await asyncio.to_thread(job_log.read, folder, offset, limit)
             over = part.end or self._over(workload, attempt)
-            data = part.data if over else whole(part.data)
+            data = part.data if part.end else whole(part.data) or (part.data if over else b"")
             if data or over or time.monotonic() >= deadline:
                 break
             await asyncio.sleep(LOOK_SECONDS)
