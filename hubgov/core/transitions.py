@@ -195,8 +195,11 @@ def exited(
     updates: dict[str, Any] = {"exit_code": code, "signal": signal}
     if allocation.outcome is None:
         if allocation.state in (_S.RESERVED, _S.STARTING):
-            reason = UNAVAILABLE if failure in OWNERS_FAILURES else "start_failed"
-            updates |= {"outcome": WorkloadState.FAILED, "end_reason": reason, "failure_class": failure}
+            updates |= {
+                "outcome": WorkloadState.FAILED, "end_reason": "start_failed", "failure_class": failure,
+            }  # fmt: skip
+            if failure in OWNERS_FAILURES:
+                updates["end_reason"] = UNAVAILABLE
         elif code == 0:
             updates |= {"outcome": WorkloadState.SUCCEEDED, "end_reason": "completed"}
         else:
