@@ -7,7 +7,7 @@ import re
 from hubgov.cli.screen import visible
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,40}m")
-_UNFINISHED = re.compile(r"\x1b(\[[0-9;]{0,40})?$|\r$")
+_UNFINISHED = re.compile(r"\x1b(\[[0-9;]{0,40})?\Z|\r\Z")
 _KEPT = re.compile(rf"({_COLOUR.pattern}|[\n\t])")
 RESET = "\x1b[0m"
 
