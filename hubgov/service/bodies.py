@@ -132,7 +132,7 @@ def _not_too_much(texts: list[str]) -> list[str]:
     return texts
 
 
-Argument = Annotated[str, StringConstraints(max_length=32_000)]
+Argument = Annotated[str, StringConstraints(max_length=8_000)]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_visible)]
 Text = Annotated[str, StringConstraints(max_length=2000)]
@@ -186,11 +186,11 @@ class WorkloadBody(Strict):
     after: Annotated[list[Name], Field(max_length=64)] = Field(default_factory=list)
     model: Name | None = None
     labels: Annotated[dict[Name, Name], Field(max_length=32)] = Field(default_factory=dict)
-    command: Annotated[list[Argument], Field(max_length=1000), AfterValidator(_command)] = Field(
+    command: Annotated[list[Argument], Field(max_length=256), AfterValidator(_command)] = Field(
         default_factory=list
     )
     cwd: Annotated[str, StringConstraints(max_length=1000), AfterValidator(_folder)] = ""
-    env: Annotated[dict[Variable, Argument], Field(max_length=200), AfterValidator(_variables)] = Field(
+    env: Annotated[dict[Variable, Argument], Field(max_length=100), AfterValidator(_variables)] = Field(
         default_factory=dict
     )
     user: Name | None = None

@@ -182,7 +182,7 @@ def test_now_leaves_no_time(anywhere: Jobs) -> None:
     assert anywhere.output(workload) == "up\n"
 
 
-@pytest.mark.parametrize("name", ["x'\"; touch pwned; $(touch pwned)", "名字 🚀", "a\nb\tc", "-rf", "x" * 20_000])
+@pytest.mark.parametrize("name", ["x'\"; touch pwned; $(touch pwned)", "名字 🚀", "a\nb\tc", "-rf", "x" * 7_500])
 def test_odd_words_are_words(anywhere: Jobs, name: str) -> None:
     show = "import json, os, sys; print(json.dumps([sys.argv[1], os.environ['ODD']]))"
     found = anywhere.run_("amy", PYTHON, "-c", show, name, env={"ODD": name})
