@@ -182,15 +182,14 @@ class LocalEngine(Engine):
         return Report(begun=True, main=known.main, init=known.init, running_at=known.running_at, lost=True)
 
     def look(self, allocation: Allocation) -> Seen:
-        job = self._job(allocation)
-        if not meant_to_live(allocation) and job.close():
-            return Seen.GONE
+        job, over = self._job(allocation), not meant_to_live(allocation)
+        never = over and job.close()
         main, init = self._processes(allocation, job)
         if main is not None and processes.is_alive(main):
             return Seen.ALIVE
-        if main is None and meant_to_live(allocation) and (not job.begun or _lives(job.supervisor())):
+        if main is None and not over and (not job.begun or _lives(job.supervisor())):
             return Seen.UNSEEN
-        if _lives(job.supervisor()):
+        if not never and _lives(job.supervisor()):
             return Seen.ENDED
         return Seen.GONE if processes.box_gone(main, init, mark(self._site, allocation)) else Seen.ENDED
 
@@ -235,8 +234,7 @@ class LocalEngine(Engine):
 
     def kill(self, allocation: Allocation) -> None:
         job = self._job(allocation)
-        if job.close():
-            return
+        job.close()
         main, init = self._processes(allocation, job)
         processes.signal_box(main, init, kill=True, allocation_id=mark(self._site, allocation))
 

@@ -332,6 +332,8 @@ def test_a_job_is_tried_again_as_often_as_its_queue_says(jobs: Jobs) -> None:
     found = jobs.run_("amy", "sh", "-c", "echo try; exit 1", queue="retried")
     assert (found["state"], found["attempt"]) == ("failed", 2)
     assert [jobs.output(found["id"], attempt=n) for n in (1, 2)] == ["try\n", "try\n"]
+    receipt = jobs.call("amy", "GET", f"/workloads/{found['id']}/receipt").json()
+    assert (receipt["lost"], receipt["workload"]["exit_code"]) == ([], 1)
     assert jobs.call("amy", "GET", f"/workloads/{found['id']}/logs?attempt=3").status_code == 404
 
 

@@ -177,6 +177,19 @@ def test_a_job_whose_files_and_processes_are_gone_runs_again(fresh: Jobs) -> Non
     assert begun(fresh) == 2
 
 
+def test_a_job_whose_files_are_gone_is_ended_before_its_devices_are_handed_on(fresh: Jobs) -> None:
+    fresh.start()
+    workload = fresh.submit("amy", PYTHON, "-c", COUNTS + "time.sleep(600)")["id"]
+    until_up(fresh, workload)
+    _, main, init = parts(fresh, workload)
+    fresh.folder(workload).rename(fresh.state / "away")
+    until_not(2.5)
+    assert (fresh.show(workload)["state"], alive(main, init)) == ("running", [True, True])
+    fresh.call("amy", "DELETE", f"/workloads/{workload}", {"now": True})
+    assert fresh.ended(workload)["state"] == "cancelled"
+    assert alive(main, init) == [False, False]
+
+
 def test_a_hub_that_is_away_keeps_jobs_waiting_and_none_fails(fresh: Jobs) -> None:
     fresh.start()
     fresh.hub.quarters = lambda name: (503, {"message": "down"})

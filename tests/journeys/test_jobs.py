@@ -82,6 +82,13 @@ def test_a_job_and_a_notebook_share_one_home(demo: DemoUnderTest) -> None:
     demo.call("amy", "DELETE", f"/workloads/{demo.workload('amy')['id']}", {"now": True})
 
 
+def test_where_somebody_lives_is_told_to_nobody_else(demo: DemoUnderTest) -> None:
+    asked = {who: demo.hub(who, "POST", "/hubgov/quarters/amy").status_code for who in ("amy", "bo", "lena")}
+    # The hub says 404 of what one may not see.
+    assert (asked["amy"], asked["bo"] in (403, 404), asked["lena"] in (403, 404)) == (200, True, True)
+    assert demo.hub("admin", "POST", "/hubgov/quarters/nobody").status_code == 404
+
+
 def test_every_batch_queue_of_the_sample_takes_its_kind(demo: DemoUnderTest) -> None:
     for queue, gpus in (("training", "1"), ("batch", "1"), ("evaluation", "0.5"), ("data", "0")):
         done = hubgov(
