@@ -245,7 +245,10 @@ FAILURES: Mapping[str, tuple[str, str]] = {
         "The folder {cwd} can't be entered: it must lie in the owner's home, with no link on the way.",
         "无法进入目录 {cwd}：须位于所有者主目录内，路径中不能有链接。",
     ),
-    "no_home": ("The hub gives its owner no home on this machine.", "hub 未在本机为其所有者提供主目录。"),
+    "no_home": (
+        "The hub gives its owner no home on this machine; the hub's log says why.",
+        "hub 未在本机为其所有者提供主目录，原因见 hub 日志。",
+    ),
     "box_failed": ("Its box could not be made; see the log.", "无法创建隔离环境，见日志。"),
     "unsupervised": (
         "Who stood by it was killed, so how it ended is not known.",

@@ -23,13 +23,10 @@ def launched(unit: Unit, allocation_id: AllocationId) -> bool:
     return unit.state.allocations[allocation_id].state is AllocationState.STARTING
 
 
-def cannot_start(unit: Unit, allocation_id: AllocationId, failure: str, detail: str) -> None:
+def cannot_start(unit: Unit, allocation_id: AllocationId, failure: str) -> None:
     """Nothing of it was started, and asking again would not help."""
     allocation = unit.state.allocations.get(allocation_id)
     if allocation is not None and allocation.state in (AllocationState.RESERVED, AllocationState.STARTING):
-        workload = unit.state.workload_of(allocation)
-        noted = replace(workload, version=workload.version + 1, note=detail)
-        unit.write([Change(event="workload_moved", before=workload, after=noted, actor=SERVICE)])
         unit.write(exited(unit.state, allocation, unit.now, code=None, failure=failure))
 
 

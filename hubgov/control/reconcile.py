@@ -159,8 +159,9 @@ class Reconciler:
                 await engine.start(workload, self._governor.state.allocations.get(allocation.id, allocation))
                 self._governor.committed.set()  # what it has come to is to be taken down now
         except CannotStart as error:
-            failure, detail = error.code, error.message
-            await self._governor.do(lambda unit: jobs.cannot_start(unit, allocation.id, failure, detail))
+            self._log.warning("event=cannot_start allocation=%s error=%s", allocation.id, error.message)
+            failure = error.code
+            await self._governor.do(lambda unit: jobs.cannot_start(unit, allocation.id, failure))
 
     async def take_stock(self) -> None:
         """What engines that report know of all that lives, in one unit: for the first one after a start, so that

@@ -9,7 +9,6 @@ N on) and `end.json`.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import select
@@ -32,8 +31,9 @@ DRAIN_SECONDS = 5
 """How long output is awaited after the end of the job: whoever holds the pipe then isn't of it any more."""
 RETRY_SECONDS = 1
 """How long after a failed write the next is tried; what comes meanwhile is left out."""
-END_BYTES = 2048
-"""Room kept on the disk from the beginning, so that the end can be written when it is full."""
+ROOM_BYTES = 2048
+STATUS_DRAFTS, END_DRAFT = (".status.1", ".status.2"), ".end"
+"""Files of so many bytes, kept from the beginning: what becomes of the job is written on a full disk too."""
 SUBREAPER = 36
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 """By the supervisor, not by the job: only its end is worth nothing to anybody."""
@@ -129,6 +129,7 @@ class Job:
     def __init__(self, order: dict[str, Any]) -> None:
         self.order = order
         self.log = Log(order.get("segment_bytes") or SEGMENT_BYTES)
+        self.drafts = list(STATUS_DRAFTS)
         self.status: dict[str, Any] = {"init": None, "main": None, "running_at": None}
         self.failure: str | None = None
         self.heard = b""
@@ -185,7 +186,7 @@ class Job:
             self.status["main"] = identity(inside[0]) if inside else None
         else:
             self.status["main"] = identity(self.pid)
-        write_whole("status.json", self.status)
+        write_whole("status.json", self.drafts.pop(0), self.status)
         inner = {name: self.order[name] for name in ("command", "env", "home", "cwd")}
         view = memoryview(json.dumps(inner).encode())
         while view:
@@ -243,7 +244,7 @@ class Job:
             self.failure = failed[0]
         elif not data and "running" in words[:-1] and self.status["running_at"] is None:
             self.status["running_at"] = milliseconds()
-            write_whole("status.json", self.status)
+            write_whole("status.json", self.drafts.pop(0), self.status)
         return bool(data)
 
     def reap(self) -> None:
@@ -285,7 +286,8 @@ class Job:
             self.drain(poll, time.monotonic() + self.order["grace_seconds"], kill=False)
         self.drain(poll, time.monotonic() + DRAIN_SECONDS, kill=True)
         self.log.finish()
-        write_end(self.told_end() | {"at": ended_at, "log_bytes": self.log.size, "log_trouble": self.log.trouble})
+        log = {"log_bytes": self.log.size, "log_trouble": self.log.trouble}
+        write_whole("end.json", END_DRAFT, {**self.told_end(), "at": ended_at, **log})
 
     def drain(self, poll: select.poll, deadline: float, *, kill: bool) -> None:
         """Take in what comes until nothing of it is left, or the time is over."""
@@ -336,20 +338,6 @@ def _above(fd: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)
 
 
-def write_whole(name: str, content: object) -> None:
-    """In place of what is there, all or nothing, and on the disk. A full disk leaves what was there."""
-    try:
-        with open(f".{name}", "w", encoding="ascii") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(f".{name}", name)
-        sync_folder()
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-
-
 def sync_folder() -> None:
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     os.fsync(folder)
@@ -357,18 +345,21 @@ def sync_folder() -> None:
 
 
 def keep_room() -> None:
-    with open(".end.json", "wb") as file:
-        file.write(b" " * END_BYTES)
-        file.flush()
-        os.fsync(file.fileno())
+    """On the disk for all that is to be written yet."""
+    for name in (*STATUS_DRAFTS, END_DRAFT):
+        with open(name, "wb") as file:
+            file.write(b" " * ROOM_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
 
 
-def write_end(content: dict[str, Any]) -> None:
-    fd = os.open(".end.json", os.O_WRONLY | os.O_CREAT, 0o600)
-    os.pwrite(fd, json.dumps(content).encode().ljust(END_BYTES), 0)
+def write_whole(name: str, draft: str, content: object) -> None:
+    """In place of what is there, all or nothing, and on the disk; the room for it was kept from the beginning."""
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.pwrite(fd, json.dumps(content).encode().ljust(ROOM_BYTES), 0)
     os.fsync(fd)
     os.close(fd)
-    os.rename(".end.json", "end.json")
+    os.rename(draft, name)
     sync_folder()
 
 
