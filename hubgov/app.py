@@ -152,7 +152,8 @@ class Service:
         self._closing.push_async_callback(launcher.close)
         # By ledger: another one counts its workloads from one again, and may not find these jobs for its own.
         folder = private_folder(private_folder(state_dir / "jobs") / self.ledger.id)
-        return LocalEngine(folder.resolve(), launcher, self._site, self.clock, self._log)
+        wake = self.governor.committed.set
+        return LocalEngine(folder.resolve(), launcher, self._site, self.clock, self._log, wake=wake)
 
     @property
     def _address(self) -> str:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -88,11 +88,14 @@ class LocalEngine(Engine):
         clock: Clock,
         log: logging.Logger,
         *,
+        wake: Callable[[], None] = lambda: None,
         segment_bytes: int | None = None,
     ) -> None:
+        """`wake` is called when a job has ended, for somebody to look."""
         self._folder, self._launcher, self._site = folder, launcher, site
         self._clock, self._log = clock, log
-        self._segment_bytes = segment_bytes
+        self._wake, self._segment_bytes = wake, segment_bytes
+        self._awaited: set[ProcessRef] = set()
         self._supervisors: list[subprocess.Popen[bytes]] = []
         self._deadlines: dict[AllocationId, str] = {}
         self._asked: set[tuple[AllocationId, int]] = set()
@@ -169,9 +172,27 @@ class LocalEngine(Engine):
         if end is not None:
             ended = Ended(at=self._instant(end.at_ms), code=end.code, signal=end.signal, failure=end.failure)
             return Report(begun=True, main=status.main, init=status.init, running_at=running_at, ended=ended)
+        if alive:
+            self._await_end(job.supervisor())
         if alive or self.look(allocation) is not Seen.GONE:
             return known
         return self._without_word(known, job.supervisor())
+
+    def _await_end(self, supervisor: ProcessId | None) -> None:
+        """Have the kernel tell when a supervisor has written its last word."""
+        ref = _ref(supervisor)
+        if ref is None or ref in self._awaited or (fd := processes.pin(ref)) is None:
+            return
+        loop = asyncio.get_running_loop()
+
+        def ended() -> None:
+            loop.remove_reader(fd)
+            os.close(fd)
+            self._awaited.discard(ref)
+            self._wake()
+
+        self._awaited.add(ref)
+        loop.add_reader(fd, ended)
 
     def _without_word(self, known: Report, supervisor: ProcessId | None) -> Report:
         """Of a job whose supervisor is gone without a word, and all of the job: the machine went down, so it is to
