@@ -247,8 +247,8 @@ class Reconciler:
         if not (engine.reports and allocation.stop_now):
             self._send(allocation, "stop", lambda: engine.stop(workload, allocation))
         # Who stops by asking somebody else gives him the time for it, also without grace.
-        patience = stop_due_at(allocation) + self._governor.state.policy.reclaim.term_ms
-        if now > (kill_due_at(self._governor.state, allocation) if engine.reports else patience):
+        patience = stop_due_at(allocation) + self._governor.state.policy.reclaim.term_ms + 1
+        if now >= (kill_due_at(self._governor.state, allocation) if engine.reports else patience):
             engine.kill(allocation)
 
     def _free(self, engine: Engine, allocation: Allocation) -> bool:

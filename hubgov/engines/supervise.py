@@ -9,6 +9,7 @@ N on) and `end.json`.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -40,11 +41,13 @@ IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 
 def identity(pid: int) -> list[Any] | None:
-    """[pid, start ticks, boot id] of a process, or None when it is gone."""
+    """[pid, start ticks, boot id] of a process, or None when it is gone; who adopts orphans may be slow to reap."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
+        return None
+    if fields[0] in (b"Z", b"X"):
         return None
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return [pid, int(fields[19]), file.read().strip()]
@@ -158,18 +161,16 @@ class Job:
                 signal.signal(number, signal.SIG_DFL)
             os.umask(0o022)
             # Out of the way of the numbers that the order names, which are below.
-            out, reports, go, info = (_above(fd) for fd in (out, reports, go, info))
-            null = os.open(os.devnull, os.O_RDONLY)
-            fds = self.order["fds"]
-            for fd, wanted in ((null, 0), (out, 1), (out, 2), (reports, fds["reports"]), (go, fds["go"])):
-                os.dup2(fd, wanted)
-            if "info" in fds:
-                os.dup2(info, fds["info"])
-            for number, content in self.order["files"].items():
+            named = {name: _above(fd) for name, fd in (("reports", reports), ("go", go), ("info", info))}
+            null, out = os.open(os.devnull, os.O_RDONLY), _above(out)
+            wanted = [(named[name], number) for name, number in self.order["fds"].items()]
+            for fd, number in ((null, 0), (out, 1), (out, 2), *wanted):
+                os.dup2(fd, number)
+            for name, content in self.order["files"].items():
                 file = _above(os.memfd_create("box"))
                 os.write(file, bytes.fromhex(content))
                 os.lseek(file, 0, os.SEEK_SET)
-                os.dup2(file, int(number))
+                os.dup2(file, int(name))
             os.chdir("/")
             os.execve(self.order["argv"][0], self.order["argv"], self.order["outer_env"])
         except OSError as error:
@@ -216,9 +217,8 @@ class Job:
                 self.failure = self.failure or "box_failed"
                 self.kill_all()
             self.reap()
-        if self.reports >= 0:
-            while self.listen():
-                pass
+        while self.listen():
+            pass
         if self.status["running_at"] is None and self.failure is None:
             self.failure = "box_failed"
 
@@ -305,16 +305,12 @@ class Job:
         return identity(init[0]) == init if init is not None else bool(children(os.getpid()))
 
     def told_end(self) -> dict[str, Any]:
-        if self.failure is not None:
-            return {"code": None, "signal": None, "failure": self.failure}
-        assert self.code is not None
-        if os.WIFSIGNALED(self.code):
-            return {"code": None, "signal": os.WTERMSIG(self.code), "failure": None}
-        code = os.WEXITSTATUS(self.code)
-        if self.order["boxed"] and 128 < code <= 128 + 64:
+        code = signal_ = None
+        if self.failure is None and self.code is not None:
+            code = os.waitstatus_to_exitcode(self.code)
             # All that comes out of a box is a status: of what a signal ended, 128 and its number, as in a shell.
-            return {"code": None, "signal": code - 128, "failure": None}
-        return {"code": code, "signal": None, "failure": None}
+            signal_ = -code if code < 0 else code - 128 if self.order["boxed"] and 128 < code <= 192 else None
+        return {"code": code if signal_ is None else None, "signal": signal_, "failure": self.failure}
 
 
 def kill(ref: list[Any]) -> None:
@@ -333,8 +329,6 @@ def kill(ref: list[Any]) -> None:
 
 
 def _above(fd: int) -> int:
-    import fcntl
-
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)
 
 
@@ -347,10 +341,14 @@ def sync_folder() -> None:
 def keep_room() -> None:
     """On the disk for all that is to be written yet."""
     for name in (*STATUS_DRAFTS, END_DRAFT):
-        with open(name, "wb") as file:
-            file.write(b" " * ROOM_BYTES)
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(name, b" " * ROOM_BYTES)
+
+
+def write_new(name: str, content: bytes) -> None:
+    with open(name, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_whole(name: str, draft: str, content: object) -> None:
@@ -366,10 +364,7 @@ def write_whole(name: str, draft: str, content: object) -> None:
 def take() -> bool:
     """Whether this is the first and only one to start the job of this folder."""
     draft = f".begun.{os.getpid()}"
-    with open(draft, "w", encoding="ascii") as file:
-        json.dump(identity(os.getpid()), file)
-        file.flush()
-        os.fsync(file.fileno())
+    write_new(draft, json.dumps(identity(os.getpid())).encode())
     try:
         os.link(draft, "begun")
     except FileExistsError:
