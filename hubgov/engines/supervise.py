@@ -135,8 +135,7 @@ class Job:
         self.drafts = list(STATUS_DRAFTS)
         self.status: dict[str, Any] = {"init": None, "main": None, "running_at": None}
         self.failure: str | None = None
-        self.heard = b""
-        self.pid = 0
+        self.heard, self.pid = b"", 0
         self.code: int | None = None  # as waitpid tells it
         self.out = self.reports = self.go = self.info = -1
 
@@ -224,8 +223,7 @@ class Job:
 
     def take_in(self) -> bool:
         data = os.read(self.out, READ_BYTES)
-        if data:
-            self.log.write(data)
+        self.log.write(data)
         return bool(data)
 
     def listen(self) -> bool:
@@ -395,7 +393,6 @@ def main() -> None:
         adopt_orphans()
     job = Job(order)
     job.start()
-    del order
     job.watch()
     job.finish()
 
