@@ -38,6 +38,7 @@ from hubgov.policy import load, sample_policy
 from hubgov.reaper.jobs import SWEEP_SECONDS, Alarm
 from hubgov.service import application
 from hubgov.service.base import READ_BYTES, Services
+from hubgov.service.feed import Feed
 from hubgov.service.limits import Limits
 from hubgov.stand_down import take_over
 from hubgov.telemetry.detect import choose_probe
@@ -162,6 +163,8 @@ class Service:
 
     def _listen(self) -> None:
         address = urlparse(self._around.service_url)
+        feed = Feed(self.governor.state)
+        self.governor.listeners.append(feed.publish)
         services = Services(
             governor=self.governor,
             attachments=self.attachments,
@@ -175,6 +178,7 @@ class Service:
             state=site_of(self._config.state_dir),
             site=self._site,
             isolation=self._isolation,
+            feed=feed,
             limits=Limits(self._config.changes_at_once, self._config.changes_per_second),
             log=self._log,
         )

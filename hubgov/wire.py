@@ -200,6 +200,8 @@ class Workload:
     cwd: str = ""
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What a job's owner set; shown to him and to admins."""
+    timezone: str = "UTC"
+    """The policy's: the hub's pages show times in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,6 +401,42 @@ class Receipt:
     lost: tuple[str, ...]
     timezone: str = "UTC"
     """The policy's: pages show its times in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRow:
+    """What was used and what it cost, under the values of the dimensions that were asked for. GPU time of the
+    team's account, at list price and with all factors; of these, what was borrowed; and what the pool carried: of
+    attempts that failed to start, and of time past the end."""
+
+    gpu_seconds: int
+    list_cost: Money
+    cost: Money
+    borrowed_gpu_seconds: int
+    failed_gpu_seconds: int
+    overhead_gpu_seconds: int
+    team: str | None = None
+    project: str | None = None
+    user: str | None = None
+    queue: str | None = None
+    kind: str | None = None
+    flavor: str | None = None
+    day: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """The rows of a period and their exact total, as far as the reader may see them: from `from_` up to `to`, not
+    including it. `simulated_left_out`: there is usage of simulated devices that isn't counted."""
+
+    by: tuple[str, ...]
+    from_: str
+    to: str
+    timezone: str
+    items: tuple[CostRow, ...]
+    total: CostRow
+    simulated: bool
+    simulated_left_out: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

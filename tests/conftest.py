@@ -13,16 +13,19 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("quick", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 INSTALL = "./tests/run --install"
+_numbers = count()
 _left_out = pytest.StashKey[Counter[str]]()
 
 
@@ -110,3 +113,17 @@ def postgresql_url() -> Iterator[str]:
         if (base / "d" / "postmaster.pid").exists():
             subprocess.run([pg_ctl, "-D", data, "-m", "immediate", "-w", "stop"], **about)
         shutil.rmtree(base, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of its own."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.sqlite"
+    cluster: str = request.getfixturevalue("postgresql_url")
+    name = f"ledger_{next(_numbers)}"
+    engine = sa.create_engine(cluster, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return cluster.replace("/postgres?", f"/{name}?")

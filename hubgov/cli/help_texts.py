@@ -33,6 +33,12 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("Why; it goes into the audit.", "理由，记入审计。"),
     ("Why; everybody who waits reads it.", "理由，排队者可见。"),
     ("At once, without the time to save.", "立即停止，不留保存时间。"),
+    # cost
+    ("Of team, project, user, queue, kind, flavor, day.", "可选 team、project、user、queue、kind、flavor、day。"),
+    ("From this day or instant on; else this month's first.", "起始日期或时刻，默认为本月一日。"),
+    ("Up to this day or instant, without it; else now.", "截止日期或时刻（不含），默认为当前。"),
+    ("How it is written.", "输出格式。"),
+    ("With usage of simulated devices.", "计入模拟设备的用量。"),
     # plan
     ("The queue that would take it.", "目标队列。"),
     ("How many, or the counts that would do.", "数量，或可接受的多个数量。"),

@@ -141,6 +141,15 @@ VERBS: Mapping[str, Verb] = {
         ("Queues, their limits, how many wait and run.", "队列、限额、排队与运行数。"),
         "hubgov queues",
     ),
+    "cost": Verb(
+        "hubgov.cli.verbs.costs:cost",
+        ("GPU-hours and what they cost, of what you may see.", "可见范围内的 GPU 小时与费用。"),
+        "hubgov cost --by team,project --from 2026-11-01",
+        more=(
+            "One's own, of the teams one leads, all for admins. Sessions that run count up to now.",
+            "包括本人的、所负责团队的；管理员可见全部。运行中的会话计至当前。",
+        ),
+    ),
     "audit": Verb(
         _O + "audit",
         ("Who did what and why.", "谁做了什么、为什么。"),

@@ -115,6 +115,8 @@ class PolicyDifference:
 
     version: int
     edits: tuple[PolicyEdit, ...]
+    warnings: tuple[str, ...] = ()
+    """`FILE:LINE: warning CODE: …`: what is likely meant otherwise, and stops nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

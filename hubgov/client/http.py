@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -159,6 +159,19 @@ class Client:
     def pools(self) -> tuple[docs.Pool, ...]:
         """Every pool with its ownership."""
         return self._list(docs.Pool, "/pools")
+
+    def costs(
+        self,
+        by: Sequence[str] = ("team",),
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        include_simulated: bool = False,
+    ) -> wire.Costs:
+        """GPU time and cost of a period, of what one may see; by team, project, user, queue, kind, flavor, day."""
+        simulated = "1" if include_simulated else None
+        query = {"by": ",".join(by), "from": start, "to": end, "include_simulated": simulated}
+        return read(wire.Costs, self._get("/costs", query))
 
     # --- governance ----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -73,6 +73,8 @@ class Governor:
         self._watchers: dict[str, set[asyncio.Future[None]]] = {}
         self.committed = asyncio.Event()
         """Set after every commit; the reconciler clears it and looks."""
+        self.listeners: list[Callable[[Sequence[Change]], None]] = []
+        """Called after every commit with what it changed. They must neither wait nor raise."""
         self.trouble: str | None = None
         """What keeps this process from writing, in a sentence for everybody; None once it can again."""
         self._unit_failed = False
@@ -239,6 +241,9 @@ class Governor:
         if unit.entries:
             self.trouble = None
             self.committed.set()
+            changes = [written.change for written in unit.entries]
+            for listener in self.listeners:
+                listener(changes)
 
     def _tell(self, change: Change) -> None:
         """One log line per change, and a nudge to whoever watches the workload. What people wrote as a reason is

@@ -15,7 +15,7 @@ from hubgov.core.model import Change, PolicyText
 from hubgov.core.policy import Policy
 from hubgov.core.state import State
 from hubgov.errors import Conflict, Invalid, PolicyMoved
-from hubgov.policy import Edit, Loaded, Usage, diff, in_use
+from hubgov.policy import Edit, Loaded, Problem, Usage, diff, in_use
 from hubgov.policy import load as load
 
 K = TypeVar("K")
@@ -81,12 +81,12 @@ def first(text: str, name: str, now: Instant, clock_rate: int) -> tuple[Change, 
     return Change(event="policy_applied", before=None, after=after, actor="hubgov"), after
 
 
-def compare(state: State, text: str, name: str) -> tuple[Edit, ...]:
-    """What a text would change of the current policy, as both were written."""
+def compare(state: State, text: str, name: str) -> tuple[tuple[Edit, ...], tuple[Problem, ...]]:
+    """What a text would change of the current policy, as both were written, and the warnings of the text."""
     loaded = checked(text, name, state.policy.version)
     current = load(state.policy_text.text).policy if state.policy_text else None
     assert loaded.policy is not None
-    return diff(current or state.policy, loaded.policy)
+    return diff(current or state.policy, loaded.policy), loaded.problems
 
 
 def _held_elsewhere(state: State, policy: Policy) -> list[str]:

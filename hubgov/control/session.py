@@ -16,8 +16,6 @@ from hubgov.core.states import METERED, AllocationState, Event, WorkloadState
 from hubgov.core.transitions import cancelled, exited, moved, save_answered, stop_due_at
 from hubgov.errors import Conflict, NotAllowed
 
-SAVE_MS = 15_000
-"""How long a stop waits for the documents to be saved: Lab is waited for 9 s, the copies follow."""
 STOP_ASKED, SERVER_START_ASKED = "stop_asked", "server_start_asked"
 """Journal events that are somebody's act."""
 
@@ -77,7 +75,7 @@ def stopping(unit: Unit, workload_id: str, attempt: int, actor: Actor, *, now: b
     unit.write(
         cancelled(
             unit.state, workload, unit.now, actor=workload.owner, reason="", code="cancelled", now=now,
-            save_within_ms=SAVE_MS * unit.clock_rate,
+            save_within_ms=unit.state.policy.reclaim.save_ms,
         )
     )  # fmt: skip
     return unit.latest(workload)

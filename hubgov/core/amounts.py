@@ -6,6 +6,7 @@ simulator rank alike to the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import isqrt
@@ -61,6 +62,17 @@ def rounded(amount: Fraction) -> int:
     """The nearest whole number, halves away from zero: the one rounding that a line of money gets."""
     sign = -1 if amount < 0 else 1
     return sign * ((2 * abs(amount.numerator) + amount.denominator) // (2 * amount.denominator))
+
+
+def whole_shares(parts: Sequence[Fraction]) -> tuple[int, ...]:
+    """Whole numbers for parts that are not negative, whose sum is their rounded sum: each rounded down, the rest
+    to those with the largest remainders, the first of equals first."""
+    whole = [part.numerator // part.denominator for part in parts]
+    missing = rounded(sum(parts, start=Fraction(0))) - sum(whole)
+    by_remainder = sorted(range(len(parts)), key=lambda i: (whole[i] - parts[i], i))
+    for index in by_remainder[:missing]:
+        whole[index] += 1
+    return tuple(whole)
 
 
 def money_text(micro: int) -> str:

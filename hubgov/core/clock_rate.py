@@ -22,6 +22,7 @@ def for_clock_rate(policy: Policy, rate: int) -> Policy:
     reclaim = replace(
         policy.reclaim,
         term_ms=policy.reclaim.term_ms * rate,
+        save_ms=policy.reclaim.save_ms * rate,
         stop_timeout_ms=policy.reclaim.stop_timeout_ms * rate,
         lost_after_ms=policy.reclaim.lost_after_ms * rate,
     )

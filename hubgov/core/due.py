@@ -98,13 +98,16 @@ def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
 
 
 def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
-    """The stop is sent."""
+    """The stop is sent; a notebook is asked to save what was done in its grace first, for `save_ms` at most. A job
+    had its signal when the grace began: it is killed."""
+    notebook = state.workload_of(allocation).kind is Kind.NOTEBOOK
+    save_ms = state.policy.reclaim.save_ms if notebook else 0
+    save = f"{allocation.id}-{allocation.lease.version}-stop" if save_ms else allocation.save
     reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
     reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
-    # A job had its signal when the grace began, a notebook was asked to save: its server gets time to end.
-    notebook = state.workload_of(allocation).kind is Kind.NOTEBOOK
     return moved(
-        state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=now, kill_at=None if notebook else now,
+        state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=Instant(now + save_ms), save=save,
+        kill_at=None if notebook else now,
         outcome=WorkloadState.EXPIRED, end_reason=reason,
     )  # fmt: skip
 

@@ -30,6 +30,16 @@ def next_edge(window: Window, at: Instant, zone: str) -> Instant | None:
     return min(edges, default=None)
 
 
+def midnight(day: date, zone: str) -> Instant:
+    """The first instant of a day in a zone, which is not 00:00 where the clocks go forward then."""
+    return _instant(day, 0, ZoneInfo(zone), fold=0)
+
+
+def day_of(at: Instant, zone: str) -> date:
+    """The day of an instant in a zone."""
+    return datetime.fromtimestamp(at // 1000, ZoneInfo(zone)).date()
+
+
 def _spans_around(window: Window, at: Instant, zone: str) -> list[tuple[Instant, Instant]]:
     """The spans that begin within nine days of `at`, enough to hold the current and the next one."""
     tz = ZoneInfo(zone)

@@ -29,6 +29,7 @@ from hubgov.service import reading_json
 from hubgov.service.auth import actor_of
 from hubgov.service.documents import Desk
 from hubgov.service.error_texts import told
+from hubgov.service.feed import Feed
 from hubgov.service.limits import Limits
 from hubgov.telemetry.probe import Probe
 from hubgov.wire_json import to_json
@@ -75,6 +76,7 @@ class Services:
     """Tells this ledger's processes from those of another hub on the machine."""
     isolation: str
     limits: Limits
+    feed: Feed
     log: logging.Logger
 
 

@@ -102,6 +102,7 @@ class Desk:
             version=workload.version,
             now=to_rfc3339(self.now),
             clock_rate=self.clock_rate,
+            timezone=policy.timezone,
             name=workload.name,
             kind=workload.kind.value,
             owner=workload.owner,

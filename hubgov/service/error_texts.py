@@ -15,6 +15,14 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("only the spawner reports on servers", "只有 spawner 可以报告服务器状态"),
     ("only the spawner starts notebooks", "只有 spawner 可以启动笔记本"),
     ("the spawner starts notebooks only", "spawner 只启动笔记本"),
+    # streams
+    ("{count} streams are open", "已打开 {count} 个事件流"),
+    # costs
+    ("by: there is no {name}", "by：没有 {name}"),
+    ("from: the period is empty, or begins after its end", "from：时段为空，或起点晚于终点"),
+    ("by: day by day at most {days} days", "by：按日统计最多 {days} 天"),
+    ("{value} is no day and no instant", "{value} 不是日期或时刻"),
+    ("{value} is neither 0 nor 1", "{value} 须为 0 或 1"),
     # what isn't there
     ("no workload {id}", "没有任务 {id}，或无权查看"),
     ("no session {id} to resume", "没有可继续的会话 {id}"),
@@ -128,6 +136,12 @@ MESSAGES: tuple[tuple[str, str], ...] = (
 HINTS: tuple[tuple[str, str], ...] = (
     ("get one at /hub/token", "可在 /hub/token 获取"),
     ("give it once", "请只给出一次"),
+    ("close some of them", "请关闭其中一些"),
+    ("one or more of: {names}", "可选一个或多个：{names}"),
+    ("from must come before to", "from 必须早于 to"),
+    ("ask for a shorter period, or not by day", "缩短时段，或不按日统计"),
+    ("2026-03-02, or 2026-03-02T09:00:00+08:00", "例如 2026-03-02 或 2026-03-02T09:00:00+08:00"),
+    ("include_simulated=1", "include_simulated=1"),
     ("approve what was asked for, or less", "批准所申请的时间或更少"),
     ("deny it, or let it lapse", "拒绝，或等其失效"),
     ("only who asked may take it back", "只有申请人可以撤回"),

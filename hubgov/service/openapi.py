@@ -150,6 +150,8 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
 def _answer(route: Route, status: int, text: str) -> dict[str, Any]:
     if status == 204:
         return {"description": text}
+    if route.content != "application/json":
+        return {"description": text, "content": {route.content: {"schema": {"type": "string"}}}}
     if route.document is None:
         return {"description": text, "content": {"application/json": {"schema": {"type": "object"}}}}
     if not route.listed:

@@ -12,8 +12,11 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "position": ("Place {position} in queue {queue}", "在队列 {queue} 中排第 {position} 位"),
     "in_queue": ("In queue {queue}", "队列 {queue}"),
     "why": ("Why", "原因"),
-    "latest_start": ("Starts at the latest", "最迟开始"),
-    "if_not_extended": ("if nobody extends", "若无人延长"),
+    "latest_start": ("Starts by", "预计开始不晚于"),
+    "as_things_stand": (
+        "as things stand: others' extensions, early ends and requests can move it",
+        "按当前情况推算：他人的延长、提前结束和新请求都可能使其变化",
+    ),
     "not_known": ("not known", "未知"),
     "request": ("Request", "请求"),
     "waited": ("Waited", "已等待"),

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hubgov import wire
 from hubgov.service import bodies
-from hubgov.service.handlers import extensions, governance, health, logs, servers, workloads
+from hubgov.service.handlers import costs, events, extensions, governance, health, logs, servers, workloads
 
 ID = r"(?P<workload_id>[a-z]{2}-[0-9]{1,18})"
 EXTENSION = r"(?P<extension_id>[a-z]{2}-[0-9]{1,18}-x[0-9]{1,9})"
@@ -37,6 +37,8 @@ class Route:
     answers: Mapping[int, str] = field(default_factory=lambda: dict(_OK))
     document: type[Any] | None = None
     """What a good answer is, where it is a document of the wire."""
+    content: str = "application/json"
+    """The media type of a good answer."""
     listed: bool = False
     """Whether it is a list of them."""
 
@@ -123,6 +125,14 @@ ROUTES: tuple[Route, ...] = (
     _get("/quotas", governance.Quotas, "Quota and use", ("team", "string"), ("pool", "string"), many=wire.Quota),
     _get("/pools", governance.Pools, "Pools"),
     _get("/devices", governance.Devices, "Devices, whose they are and who holds them", many=wire.Device),
+    Route(
+        method="GET", pattern="/events", handler=events.Events, summary="A stream of what changes",
+        content="text/event-stream",
+    ),
+    _get(
+        "/costs", costs.Costs, "GPU time and what it cost",
+        ("by", "string"), ("from", "string"), ("to", "string"), ("include_simulated", "string"), one=wire.Costs,
+    ),
     _get(
         "/audit", governance.Audit, "Who did what and why",
         ("workload", "string"), ("all", "string"), *_PAGE,

@@ -11,12 +11,16 @@ from hubgov.control.actor import Actor
 from hubgov.core.model import Request, Workload
 from hubgov.core.policy import Kind, SpawnProfile
 from hubgov.core.state import State
+from hubgov.core.states import WorkloadState
 from hubgov.service.documents import Desk
 from hubgov.service.inventory import free_cards, quota_rows
 
 
-def document(desk: Desk, owner: Actor, runnable: frozenset[Kind], last: Workload | None) -> dict[str, Any]:
-    """Profiles with the Decision a request would get now, the user's projects and quota, his last choice."""
+def document(
+    desk: Desk, owner: Actor, server: str, runnable: frozenset[Kind], last: Workload | None
+) -> dict[str, Any]:
+    """Profiles with the Decision a request would get now, the user's projects and quota, his last choice, and the
+    request of this server that waits in line: a new choice takes its place."""
     state, policy = desk.state, desk.state.policy
     projects = [policy.projects[name] for name in policy.projects_of(owner.name, owner.groups)]
     chosen = last.project if last and any(p.name == last.project for p in projects) else None
@@ -33,7 +37,13 @@ def document(desk: Desk, owner: Actor, runnable: frozenset[Kind], last: Workload
         "profiles": [_profile(desk, owner, profile, project, runnable) for profile in policy.spawn_profiles],
         "quota": [row for row in quota_rows(desk) if row.team in teams],
         "last": _last(last) if chosen else None,
+        "waiting": _waiting(state, owner, server),
     }
+
+
+def _waiting(state: State, owner: Actor, server: str) -> str | None:
+    ticket = submit.open_ticket(state, owner.principal, server)
+    return ticket.id if ticket is not None and ticket.state is WorkloadState.PENDING else None
 
 
 def _last(last: Workload | None) -> dict[str, Any] | None:

@@ -258,6 +258,15 @@ RECEIPT = {
     "cost": {"amount": "27.750000", "currency": "CNY"}, "devices_free_at": NOW,
     "lost": ["variables of kernel python3 (train.ipynb)"],
 }  # fmt: skip
+_COST = {
+    "gpu_seconds": 5400, "list_cost": {"amount": "27.750000", "currency": "CNY"},
+    "cost": {"amount": "19.425000", "currency": "CNY"}, "borrowed_gpu_seconds": 1800, "failed_gpu_seconds": 0,
+    "overhead_gpu_seconds": 900,
+}  # fmt: skip
+COSTS = {
+    "by": ["team", "user"], "from": "2026-03-01T00:00:00Z", "to": NOW, "timezone": "UTC", "total": _COST,
+    "items": [{**_COST, "team": "vision", "user": "=ann"}], "simulated": False, "simulated_left_out": True,
+}  # fmt: skip
 QUEUE = {
     "name": "experiment", "kinds": ["notebook"], "pools": ["dev"], "class": "standard", "priority": 50,
     "order": "fair", "lease_default_seconds": 14400, "lease_max_seconds": None, "held": True, "closed": False,
@@ -282,7 +291,7 @@ def script(standin: Standin) -> None:
         "/workloads/nb-7/receipt": RECEIPT, "/extensions": listed(extension("needs_approval", delays=DELAYS)),
         "/queues": listed(QUEUE), "/quotas": listed(quota(), quota(team="speech", used=4)), "/pools": listed(POOL),
         "/devices": listed(device(), UNSEEN),
-        "/audit": listed(LINE), "/policy": POLICY,
+        "/costs": COSTS, "/audit": listed(LINE), "/policy": POLICY,
     }  # fmt: skip
     for path, document in get.items():
         standin.set("GET", path, document)
@@ -297,7 +306,7 @@ def script(standin: Standin) -> None:
         {"path": "queues.experiment.grace", "before": "5m", "after": "10m"},
         {"path": "queues.batch", "before": None, "after": "{kinds: [training]}"},
         {"path": "queues.old", "before": "{}", "after": None},
-    ]})  # fmt: skip
+    ], "warnings": ["policy.yaml:9: warning over_guaranteed: more than there is"]})  # fmt: skip
     standin.set("PUT", "/policy", {"version": 4, "applied_at": NOW})
     held = {"queue": "train", "held": True, "closed": True, "reason": "repair"}
     standin.set("POST", "/queues/train/hold", held)

@@ -20,6 +20,7 @@ DOCUMENTS: dict[str, tuple[list[str], str, str]] = {
     "extend": (["extend", "nb-7", "--by", "2h"], "POST", "/workloads/nb-7/extensions"),
     "cancel": (["cancel", "nb-7"], "DELETE", "/workloads/nb-7"),
     "plan": (["plan", "--queue", "experiment", "--gpus", "1"], "POST", "/plan"),
+    "cost": (["cost"], "GET", "/costs"),
     "audit": (["audit"], "GET", "/audit"),
     "receipt": (["receipt", "nb-7"], "GET", "/workloads/nb-7/receipt"),
     "extensions": (["extensions"], "GET", "/extensions"),
@@ -57,6 +58,17 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
         "SIMULATED: no card is behind these numbers.",
         "next: Ask for a shorter extension · Save your work before the end",
     ]),
+    "cost": (["cost", "--by", "team,user"], [
+        "TEAM\tUSER\tGPU-HOURS\tLIST-COST\tCOST\tBORROWED-HOURS\tFAILED-HOURS\tOVERHEAD-HOURS",
+        "vision\t=ann\t1.5\t¥27.75\t¥19.42\t0.5\t0\t0.25",
+        "Total\t—\t1.5\t¥27.75\t¥19.42\t0.5\t0\t0.25",
+        "Usage of simulated devices is left out; --include-simulated counts it.",
+    ]),
+    "cost as CSV": (["cost", "--format", "csv"], [
+        "team,user,gpu_seconds,list_cost,cost,currency,borrowed_gpu_seconds,failed_gpu_seconds,overhead_gpu_seconds,"
+        "simulated",
+        "vision,'=ann,5400,27.750000,19.425000,CNY,1800,0,900,no",
+    ]),
     "quota": (["quota"], [
         "TEAM\tPROJECT\tPOOL\tFLAVOR\tGUARANTEED\tUSED\tBORROWED\tLENT\tAVAILABLE\tBORROW\tLEND\tWINDOW\tNEXT-CHANGE",
         "vision\t—\tdev SIMULATED\tl40s-48g\t4\t1\t0\t0\t3\tno limit\t2\t—\t—",
@@ -82,10 +94,12 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
     "policy show, exactly as it was written": (["policy", "show"], ["version: 1", "# 试验"]),
     "policy show --version": (["policy", "show", "--version"], ["3"]),
     "policy diff": (["policy", "diff", "FILE"], [
+        "policy.yaml:9: warning over_guaranteed: more than there is",
         "~ queues.experiment.grace: 5m -> 10m", "+ queues.batch: {kinds: [training]}", "- queues.old: {}",
     ]),
     "policy apply": (["policy", "apply", "FILE", "--yes"], [
-        "~ queues.experiment.grace: 5m -> 10m", "Version 4 is in force.",
+        "policy.yaml:9: warning over_guaranteed: more than there is", "~ queues.experiment.grace: 5m -> 10m",
+        "Version 4 is in force.",
     ]),
     "hold": (["hold", "train", "--reason", "repair", "--closed"], [
         "Queue train is on hold and closed for new work: repair",

@@ -1,4 +1,4 @@
-"""A governor over a real SQLite ledger, a fake clock and a scripted engine: the control layer without its service.
+"""A governor over a real ledger, a fake clock and a scripted engine: the control layer without its service.
 
 async with a_house(tmp_path) as house:
     nb = await house.ask("amy")
@@ -84,11 +84,11 @@ def person(name: str) -> Actor:
 class House:
     """What a service is made of, driven by hand: nothing happens unless the test says so."""
 
-    def __init__(self, path: Path, clock: FakeClock, engine: ScriptedEngine, policy: str = POLICY) -> None:
+    def __init__(self, url: str, clock: FakeClock, engine: ScriptedEngine, policy: str = POLICY) -> None:
         self.clock, self.engine = clock, engine
         self.held: set[str] = set()
         """Workloads on whose devices a probe sees somebody."""
-        self.ledger = Ledger(f"sqlite:///{path}", read_policy)
+        self.ledger = Ledger(url, read_policy)
         self.ledger.upgrade()
         self.ledger.lead()
         text = self.ledger.policy()
@@ -237,11 +237,21 @@ def _the_box() -> SeenNode:
 
 @asynccontextmanager
 async def a_house(
-    folder: Path, *, policy: str = POLICY, clock: FakeClock | None = None, engine: ScriptedEngine | None = None
+    where: Path | str,
+    *,
+    policy: str = POLICY,
+    clock: FakeClock | None = None,
+    engine: ScriptedEngine | None = None,
 ) -> AsyncIterator[House]:
-    """Two cards in one box, its writer running. With the clock and engine of an earlier one it is a restart."""
+    """Two cards in one box, its writer running, on SQLite in a folder or on the database of an address. With the
+    clock and engine of an earlier one it is a restart."""
     clock = clock or FakeClock()
-    house = House(folder / "ledger.sqlite", clock, engine or ScriptedEngine(clock), policy)
+    house = House(
+        where if isinstance(where, str) else f"sqlite:///{where}/ledger.sqlite",
+        clock,
+        engine or ScriptedEngine(clock),
+        policy,
+    )
     house.governor.fallen = asyncio.get_running_loop().create_future()
     writer = asyncio.create_task(house.governor.run())
     try:

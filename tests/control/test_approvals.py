@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from pathlib import Path
 
 import pytest
@@ -185,36 +184,6 @@ def test_a_new_request_takes_the_place_of_the_open_one(tmp_path: Path) -> None:
             assert done.state is ExtensionState.WITHDRAWN
 
     asyncio.run(story())
-
-
-def test_approval_and_lapse_and_a_second_decision_never_both_win(tmp_path: Path) -> None:
-    async def story() -> None:
-        dice = random.Random(7)
-        async with a_house(tmp_path) as house:
-            for number in range(25):
-                workload = await house.ask("amy", server=f"s{number}", lease_ms=10 * MINUTE)
-                await house.run(workload)
-                request, _ = await house.extend(workload, 2 * HOUR, reason=str(number))
-                grace_end = 15 * MINUTE
-                house.clock.advance(grace_end + dice.choice((-1, 0, 1)))
-                moves = [_approve(house, request), _deny(house, request), house.governor.tick()]
-                dice.shuffle(moves)
-                await asyncio.gather(*moves, return_exceptions=True)
-                allocation = house.allocation(workload)
-                with house.ledger.reading():
-                    decided = [e for e in house.journal(workload) if e in _ENDS]
-                assert len(decided) == 1, decided
-                won = decided[0] == "extension_granted"
-                assert (allocation.state.value == "running") is won
-                house.check()
-                await house.cancel(workload, now=True)
-                await house.tick()
-                await house.tick()
-
-    asyncio.run(story())
-
-
-_ENDS = ("extension_granted", "extension_denied", "extension_lapsed")
 
 
 def test_every_request_of_a_lease_can_be_decided_on(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from builders import DAY_MS, HOUR_MS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubgov.core.amounts import FINE_BITS, cost_micro, halving, money_text, rounded
+from hubgov.core.amounts import FINE_BITS, cost_micro, halving, money_text, rounded, whole_shares
 
 ONE = 1 << FINE_BITS
 HALF_LIVES = st.integers(1, 3650 * DAY_MS)
@@ -71,3 +71,15 @@ def test_halves_are_rounded_away_from_zero(amount: Fraction, whole: int) -> None
 )
 def test_money_as_text(micro: int, text: str) -> None:
     assert money_text(micro) == text
+
+
+@given(st.lists(st.fractions(min_value=0, max_value=10**12, max_denominator=3600), max_size=30))
+def test_whole_shares_sum_to_the_rounded_sum_and_each_is_less_than_one_off(parts: list[Fraction]) -> None:
+    shares = whole_shares(parts)
+    assert sum(shares) == rounded(sum(parts, start=Fraction(0)))
+    assert all(abs(share - part) < 1 for share, part in zip(shares, parts, strict=True))
+
+
+def test_the_rest_of_whole_shares_goes_to_the_largest_remainders() -> None:
+    assert whole_shares([Fraction(1, 3), Fraction(2, 3), Fraction(1)]) == (0, 1, 1)
+    assert whole_shares([Fraction(1, 2), Fraction(1, 2)]) == (1, 0), "the first of equals"

@@ -171,6 +171,28 @@ async def test_a_session_is_seen_extended_warned_and_saved(standin: Standin, wor
         assert await tab.locator(".Toastify__toast", has_text="left (").count() == 0
 
 
+async def test_what_was_typed_is_kept_beside_a_file_that_changed_on_disk(standin: Standin, workplace: Path) -> None:
+    file = workplace / "work" / "first.ipynb"
+    standin.workload = workload(resume_documents=["first.ipynb"])
+    async with lab(workplace, environment(standin, workplace)) as address, page(address) as tab:
+        cell = tab.locator(".jp-Notebook .jp-Cell .cm-content").first
+        await cell.click()
+        await tab.keyboard.press("Control+End")
+        await tab.keyboard.type("\n# typed, not saved")
+        file.write_text(json.dumps({**NOTEBOOK, "metadata": {**NOTEBOOK["metadata"], "changed": "elsewhere"}}))
+        os.utime(file, (file.stat().st_atime + 60, file.stat().st_mtime + 60))
+        await standin.change(expires_at=stamp(120), save_requested="s-1", notices=[warning("n-1", 120)])
+        async with asyncio.timeout(30):
+            await standin.saved.wait()
+        documents = {document["path"]: document for document in standin.saves[0][1]["documents"]}
+        (aside,) = [path for path in documents if path.startswith("first-unsaved-")]
+        assert documents["first.ipynb"]["outcome"] == "not_saved"
+        assert f"what was typed is kept in {aside}" in documents["first.ipynb"]["error"]
+        assert documents[aside]["outcome"] == "saved"
+        assert "# typed, not saved" in (workplace / documents[aside]["copy"]).read_text()
+        assert "elsewhere" in file.read_text(), "the other's change stands"
+
+
 async def test_it_speaks_chinese_without_a_language_pack(standin: Standin, workplace: Path) -> None:
     language = {"translation-extension/plugin": {"locale": "zh_CN"}}
     async with (

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import sqlalchemy as sa
-from builders import START, Play, PolicyBuilder, a_policy, a_workload, snapshot
+from builders import HOUR_MS, START, Play, PolicyBuilder, a_policy, a_workload, snapshot
 from core.test_histories import History
 from core.test_histories import site as any_site
 from hypothesis import settings
@@ -22,9 +23,10 @@ from hubgov.core.metering import Entry, entry
 from hubgov.core.model import Change, Workload
 from hubgov.core.policy import Kind
 from hubgov.errors import Unavailable
-from hubgov.ledger import leadership, reading, schema
+from hubgov.ledger import leadership, reading, schema, usage
 from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger, Remembered
+from hubgov.ledger.usage import Whose
 
 Begin = Callable[[PolicyBuilder], Written]
 
@@ -133,6 +135,39 @@ def test_the_usage_rows_are_the_segments(written: Begin) -> None:
             found = reading.segments_of(connection, name)
             assert found, name
             assert found == [s for a, spans in play.segments.items() if a.split(".")[0] == name for s in spans]
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_the_usage_of_a_period_is_that_of_its_segments_cut_at_its_edges(written: Begin, parts: int) -> None:
+    play = written(site())
+    for _ in story(play):
+        pass
+    segments = [s for spans in play.segments.values() for s in spans if s.milli_gpus]
+    edges = [Instant(START + HOUR_MS // 3 + i * 5 * HOUR_MS // parts) for i in range(parts + 1)]
+    spans = list(pairwise(edges))
+    wanted: dict[tuple[object, ...], int] = {}
+    for index, (start, end) in enumerate(spans):
+        for s in segments:
+            cut = min(s.ended, end) - max(s.began, start)
+            if cut > 0:
+                key = (index, s.team, s.owner, s.account, s.borrowed, s.price_micro_per_hour)
+                wanted[key] = wanted.get(key, 0) + cut * s.milli_gpus
+    assert len(wanted) > parts, "the story must use something in every part"
+    with play.ledger.reading() as connection:
+        head = usage.head(connection)
+        found = usage.usage(connection, spans, ["team", "owner"], None, simulated=True, up_to=head)
+        of_bo = usage.usage(connection, spans, ["team"], Whose(owner="bo", teams=()), simulated=True, up_to=head)
+        nothing = usage.usage(connection, spans, ["team"], Whose(owner="x", teams=()), simulated=True, up_to=head)
+        earlier = usage.usage(connection, spans, ["team"], None, simulated=True, up_to=0)
+        real = usage.usage(connection, spans, ["team"], None, simulated=False, up_to=head)
+    sums: dict[tuple[object, ...], int] = {}
+    for index, u in found:
+        key = (index, *u.place, u.account, u.borrowed, u.price_micro_per_hour)
+        sums[key] = sums.get(key, 0) + u.milli_gpu_ms
+    assert sums == wanted
+    assert sum(u.milli_gpu_ms for _, u in of_bo) == sum(total for key, total in wanted.items() if key[2] == "bo")
+    assert nothing == earlier == []
+    assert sum(u.milli_gpu_ms for _, u in real) == sum(wanted.values()), "the story's devices are real ones"
 
 
 def test_no_share_of_a_device_outlives_its_allocation(written: Begin) -> None:

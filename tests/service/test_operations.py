@@ -41,6 +41,9 @@ def test_a_drained_node_takes_nothing_new(service: ServiceUnderTest) -> None:
     assert free() == (0, 0), "what takes nothing new is not free, wherever it is counted"
     waiting = service.ask("amy").json()
     assert (waiting["state"], waiting["why"]) == ("pending", "waiting_devices")
+    form = "/spawn-options?user=amy&groups=vision"
+    assert service.call("spawner", "GET", form).json()["waiting"] == waiting["id"], "what a new choice replaces"
+    assert service.call("spawner", "GET", f"{form}&server=other").json()["waiting"] is None
     assert not service.call("admin", "POST", f"/nodes/{node}/undrain", {}).json()["drained"]
     assert service.show(waiting["id"])["state"] == "admitted"
     end(service, waiting["id"])
@@ -55,6 +58,11 @@ def test_the_policy_is_edited_against_its_version(service: ServiceUnderTest) -> 
     edited = text.replace("default: 4h", "default: 3h")
     diff = service.call("admin", "POST", "/policy/diff", {"text": edited}).json()
     assert [e["path"] for e in diff["edits"]] == ["queues.experiment.lease.default"]
+    assert diff["warnings"] == []
+    doubtful = text.replace("flavor: a100, guaranteed: 1", "flavor: a100, guaranteed: 9", 1)
+    assert doubtful != text
+    (warning,) = service.call("admin", "POST", "/policy/diff", {"text": doubtful}).json()["warnings"]
+    assert "warning over_guaranteed" in warning
     assert service.call("admin", "POST", "/policy/check", {"text": edited}).json()["ok"]
     faulty = service.call("admin", "POST", "/policy/check", {"text": "version: 1\nquues: {}\n"}).json()
     assert not faulty["ok"]

@@ -56,7 +56,7 @@ def test_what_is_offered_in_each_state(state: str, mine: bool) -> None:
     assert ("<form" in html) == (waits and mine), "a button to cancel what waits, for its owner"
     assert ("Your place is kept" in html) == (waits and mine)
     assert ("Place 1 in queue train" in html) == waits
-    assert ("Starts at the latest" in html) == waits
+    assert ("Starts by" in html) == waits
     opens = mine and state in (GRANTED | {"preempting"})
     assert (f'href="{SERVER}"' in html) == opens, "a link to the server while it lives, for its owner"
     starts = mine and state in GRANTED - {"running", "expiring"}

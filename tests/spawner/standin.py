@@ -111,6 +111,9 @@ def receipt(**changes: Any) -> dict[str, Any]:
         now="2026-03-02T11:00:00Z",
         ended_at="2026-03-02T10:30:00Z",
         position=None,
+        devices=[
+            {"node": "box", "index": i, "uuid": f"GPU-{i}", "slice": None, "simulated": False} for i in (0, 1)
+        ],
     )
     document = {"path": "a.ipynb", "outcome": "saved", "bytes": 9, "saved_at": "2026-03-02T10:29:58Z"}
     return {

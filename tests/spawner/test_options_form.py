@@ -51,6 +51,12 @@ class Fields(HTMLParser):
         return [i["value"] for i in self.inputs if i["name"] == name]
 
 
+def test_the_form_says_what_a_new_choice_takes_the_place_of() -> None:
+    assert "nb-7 waits in the queue for this server" in options_form.form(answer(waiting="nb-7"), "en")
+    assert "该服务器已有请求 nb-7 在排队" in options_form.form(answer(waiting="nb-7"), "zh")
+    assert "waits in the queue for this server" not in options_form.form(answer(waiting=None), "en")
+
+
 def test_the_form_shows_what_is_free_what_it_costs_and_what_is_used() -> None:
     quota = {"team": "vision", "guaranteed": 8, "used": 6, "borrowed": 0, "flavor": "A100", "pool": "dev"}
     fields = Fields(options_form.form(answer(quota=[quota]), "en"))
@@ -102,7 +108,7 @@ def test_who_waits_sees_until_when() -> None:
     waits = decision("waiting", headline="Waiting for quota.", latest_start="2026-03-02T10:30:00Z")
     found = answer(profiles=[profile(decision=waits)], now="2026-03-02T09:00:00Z")
     text = Fields(options_form.form(found, "en")).text
-    assert "waits, starts at the latest 18:30" in text
+    assert "waits, starts by 18:30 as things stand" in text
     assert "Waiting for quota." in text
 
 
@@ -222,8 +228,22 @@ def test_a_refused_choice_is_kept_for_its_server_until_it_is_over(monkeypatch: p
     with monkeypatch.context() as changed:
         changed.setattr(choices, "KEPT_SECONDS", -1.0)
         assert choices.kept(user, "second") is None
+    assert choices.reason_once(user, "second") == "<strong>No.</strong>"
+    assert choices.reason_once(user, "second") == "", "a form that is opened anew tells nothing old"
+    kept = choices.kept(user, "second")
+    assert kept is not None
+    assert kept.fields == found.fields, "what was chosen stays"
     choices.forget(user, "second")
     assert choices.kept(user, "second") is None
+    assert choices.reason_once(user, "second") == ""
+
+
+def test_a_session_without_a_gpu_is_free_of_charge() -> None:
+    cpu = profile("cpu", gpus=0, flavor=None, flavors=[], memory_mib=None, price_per_hour=None)
+    text = Fields(options_form.form(answer(profiles=[cpu]), "en")).text
+    assert "Profile cpu: 4 h, no charge" in text
+    assert "Profile cpu: no charge" in text
+    assert "—" not in text
 
 
 def test_a_start_that_no_form_asked_for_keeps_nothing() -> None:

@@ -1,4 +1,5 @@
 /** The documents that this tab has open: reported to the server, saved on request, opened again on resume. */
+import { PathExt } from '@jupyterlab/coreutils';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IDocumentManager, IDocumentWidgetOpener } from '@jupyterlab/docmanager';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
@@ -8,7 +9,9 @@ import type { Session } from './session';
 import type { Texts } from './texts';
 
 const REPORT_AFTER_MS = 500;
-const SAVE_MS = 5000;
+/** Both together stay below what the server waits for its browsers (`Limits.lab_wait_seconds`). */
+const SAVE_MS = 4000;
+const ASIDE_MS = 3000;
 const AREAS = ['main', 'left', 'right', 'down'];
 
 /** Knows the contexts of all open documents whose files lie on this server. */
@@ -35,7 +38,7 @@ export class Documents {
 
   /** Save every document with unsaved changes and say of each what became of it. */
   async saveAll(): Promise<ISavedDocument[]> {
-    return Promise.all([...this.contexts()].map(context => this.save(context)));
+    return (await Promise.all([...this.contexts()].map(context => this.save(context)))).flat();
   }
 
   /** Open the documents of the session that this one resumes: the first tab only, and only those that exist. */
@@ -77,25 +80,58 @@ export class Documents {
     return found;
   }
 
-  private async save(context: DocumentRegistry.Context): Promise<ISavedDocument> {
+  /** What became of a document; where its own file could not be written, of the copy beside it too. */
+  private async save(context: DocumentRegistry.Context): Promise<ISavedDocument[]> {
     const path = this.pathOf(context) ?? '';
     if (!context.isReady || !context.model.dirty || context.model.readOnly) {
-      return { path, saved: true, error: '' };
+      return [{ path, saved: true, error: '' }];
     }
+    let error = '';
     try {
       // A conflict with the file on disk opens a dialog and waits for somebody to answer it.
-      await Promise.race([context.save(), this.tooLate()]);
-    } catch (error) {
-      return { path, saved: false, error: messageOf(error).slice(0, 200) };
+      await Promise.race([context.save(), this.tooLate(SAVE_MS)]);
+    } catch (reason) {
+      error = messageOf(reason);
     }
     // `save` also resolves when its dialog was cancelled; only the model tells whether the text is on disk.
-    const saved = !context.model.dirty;
-    return { path, saved, error: saved ? '' : this.texts.__('it still has unsaved changes') };
+    if (!context.model.dirty) {
+      return [{ path, saved: true, error: '' }];
+    }
+    error = error || this.texts.__('it still has unsaved changes');
+    const aside = await this.keepAside(context, path);
+    if (aside === null) {
+      return [{ path, saved: false, error: error.slice(0, 200) }];
+    }
+    error = this.texts.__('%1; what was typed is kept in %2', error.slice(0, 80), aside).slice(0, 200);
+    return [
+      { path, saved: false, error },
+      { path: aside, saved: true, error: '' }
+    ];
   }
 
-  private tooLate(): Promise<never> {
-    const error = new Error(this.texts.__('not saved within %1 s', `${SAVE_MS / 1000}`));
-    return new Promise((_, reject) => window.setTimeout(() => reject(error), SAVE_MS));
+  /** Write the text of a document that can't be saved into a new file beside it; its path, or null. */
+  private async keepAside(context: DocumentRegistry.Context, path: string): Promise<string | null> {
+    const file = context.contentsModel;
+    if (file === null || file.format === 'base64') {
+      return null;
+    }
+    const stem = path.slice(0, path.length - PathExt.extname(path).length);
+    const stamp = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-');
+    const aside = `${stem}-unsaved-${stamp}${PathExt.extname(path)}`;
+    const content = file.type === 'notebook' ? context.model.toJSON() : context.model.toString();
+    try {
+      const options = { type: file.type, format: file.format, content };
+      await Promise.race([this.manager.services.contents.save(aside, options), this.tooLate(ASIDE_MS)]);
+      return aside;
+    } catch (reason) {
+      console.warn(`hubgov: ${path} could not be kept aside: ${messageOf(reason)}`);
+      return null;
+    }
+  }
+
+  private tooLate(ms: number): Promise<never> {
+    const error = new Error(this.texts.__('not saved within %1 s', `${ms / 1000}`));
+    return new Promise((_, reject) => window.setTimeout(() => reject(error), ms));
   }
 
   private follow(context: DocumentRegistry.Context): void {

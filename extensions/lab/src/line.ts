@@ -63,10 +63,11 @@ function timeParts(session: Session, workload: IWorkload, texts: Texts): string[
   }
   if (workload.state === 'expiring' || workload.state === 'preempting') {
     const grace = workload.grace_until;
+    const what = workload.save_requested === null ? texts.__('time is up') : texts.__('saving');
     return grace === null
-      ? [texts.__('saving')]
+      ? [what]
       : [
-          texts.__('saving'),
+          what,
           texts.__('stops %1', clockText(grace, session, texts)),
           graceLeft(session, grace, texts)
         ];

@@ -3,7 +3,7 @@ import { Notification } from '@jupyterlab/apputils';
 
 import type { Actions } from './actions';
 import { INotice, messageOf } from './api';
-import { clockText, hasEnded, ruleText } from './line';
+import { clockText, isOver, ruleText } from './line';
 import { fitting, span } from './remaining';
 import type { Session } from './session';
 import type { Texts } from './texts';
@@ -66,7 +66,7 @@ export class Notices {
   private async show(): Promise<void> {
     const end = this.session.workload?.expires_at ?? null;
     const moved = this.last !== null && end !== null && Date.parse(end) > this.last.deadline + MOVED_MS;
-    if (this.last !== null && (moved || hasEnded(this.session))) {
+    if (this.last !== null && (moved || isOver(this.session))) {
       // The end has moved on, or come: what the toast says is no longer true.
       Notification.dismiss(this.last.toast);
       this.last = null;

@@ -12,7 +12,7 @@ from hubgov.cli import cells, options
 from hubgov.cli.files import read_text
 from hubgov.cli.running import DONE, FAILED
 from hubgov.cli.screen import Screen
-from hubgov.client.documents import PolicyEdit
+from hubgov.client.documents import PolicyDifference, PolicyEdit
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A policy file; - for stdin.")]
 
@@ -42,11 +42,17 @@ def diff(ctx: typer.Context, file: File) -> int:
     if screen.json:
         screen.document(client.document)
         return DONE
+    _show(screen, found)
+    return DONE
+
+
+def _show(screen: Screen, found: PolicyDifference) -> None:
+    for warning in found.warnings:
+        screen.line(warning)
     for edit in found.edits:
         screen.line(edit_line(edit))
     if not found.edits:
         screen.done(screen.text("policy_no_edits", version=found.version))
-    return DONE
 
 
 def edit_line(edit: PolicyEdit) -> str:
@@ -82,10 +88,7 @@ def apply(
         return DONE
     difference = client.policy_diff(text, _name(file))
     if not screen.json and not screen.quiet:
-        for edit in difference.edits:
-            screen.line(edit_line(edit))
-        if not difference.edits:
-            screen.line(screen.text("policy_no_edits", version=difference.version))
+        _show(screen, difference)
     if not yes and screen.tty and not screen.json and sys.stdin.isatty() and not _agreed(screen):
         screen.line(screen.text("policy_left"))
         return FAILED

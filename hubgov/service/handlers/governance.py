@@ -194,11 +194,12 @@ class PolicyDiff(Base):
         check_admin(self.actor)
         body = self.body(PolicyBody)
         state = self.governor.state
-        edits = policies.compare(state, body.text, body.name)
+        edits, warnings = policies.compare(state, body.text, body.name)
         self.reply(
             {
                 "version": state.policy.version,
                 "edits": [{"path": e.path, "before": e.before, "after": e.after} for e in edits],
+                "warnings": [problem.told(self.lang) for problem in warnings],
             }
         )
 

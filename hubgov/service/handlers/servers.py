@@ -8,6 +8,7 @@ from hubgov import wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import receipt, session
 from hubgov.control.actor import Actor, check_change, check_read, may_see
+from hubgov.control.save_texts import reason
 from hubgov.control.unit import Unit
 from hubgov.core.model import KernelSeen, ProcessId, SavedDocument, SaveRecord, Workload
 from hubgov.core.policy import Kind
@@ -36,9 +37,10 @@ class SpawnOptions(WorkloadReader):
             raise Invalid("user: missing", hint="?user=NAME")
         groups = frozenset(self.get_query_arguments("groups"))
         owner = Actor(name=name, groups=groups)
+        server = self.query("server") or ""
         with self.governor.ledger.reading() as connection:
-            last = reading.last_of_server(connection, name, self.query("server") or "")
-        self.reply(spawn_options.document(self.desk(owner), owner, self.services.runnable, last))
+            last = reading.last_of_server(connection, name, server)
+        self.reply(spawn_options.document(self.desk(owner), owner, server, self.services.runnable, last))
 
 
 class Launch(WorkloadReader):
@@ -170,7 +172,7 @@ class ReceiptOfWorkload(WorkloadReader):
         desk = self.desk_on(workload)
         return wire.Receipt(
             workload=desk.workload(workload, segments=tuple(segments), last=last),
-            documents=tuple(_document(d) for d in facts.documents),
+            documents=tuple(_document(d, desk.lang) for d in facts.documents),
             kernels=tuple(wire.KernelReport(id=k.id, name=k.name, path=k.path, busy=k.busy) for k in facts.kernels),
             terminals=facts.terminals,
             saved_by_lab=facts.asked_lab,
@@ -208,7 +210,7 @@ def _instant(text: str | None) -> Any:
         raise Invalid(f"saved_at: {error}", hint="2026-03-02T18:00:00Z") from None
 
 
-def _document(d: SavedDocument) -> wire.SavedDocument:
+def _document(d: SavedDocument, lang: str) -> wire.SavedDocument:
     return wire.SavedDocument(
         path=d.path,
         outcome=d.outcome,
@@ -216,5 +218,5 @@ def _document(d: SavedDocument) -> wire.SavedDocument:
         sha256=d.sha256,
         saved_at=to_rfc3339(d.saved_at) if d.saved_at is not None else None,
         copy=d.copy,
-        error=d.error,
+        error=reason(d.error, lang),
     )
