@@ -11,6 +11,7 @@ from hubgov.core.due import due
 from hubgov.core.policy import Kind, Mode, Reclaim, RetryRule
 from hubgov.core.states import Event
 
+SAVE_MS = 15_000
 TERM_MS = Reclaim().term_ms
 
 
@@ -22,7 +23,7 @@ def test_from_its_end_to_free_devices() -> None:
     play = Play(site())
     play.run("w", lease_ms=2 * MINUTE_MS, kind=Kind.NOTEBOOK)
     seen = []
-    for span in (2 * MINUTE_MS - 1, 1, 5 * MINUTE_MS - 1, 1, TERM_MS + MINUTE_MS - 1, 1):
+    for span in (2 * MINUTE_MS - 1, 1, 5 * MINUTE_MS - 1, 1, SAVE_MS + TERM_MS + MINUTE_MS - 1, 1):
         play.tick(span)
         seen.append(play.state_of("w"))
     assert seen == ["running", "expiring", "expiring", "stopping", "stopping", "quarantined"]

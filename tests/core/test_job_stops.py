@@ -38,7 +38,7 @@ def test_at_the_end_of_its_grace_it_is_killed_at_once() -> None:
     notebook = running(Kind.NOTEBOOK)
     notebook.tick(HOUR_MS)
     notebook.tick(5 * MINUTE_MS)
-    assert kill_in_ms(notebook) == 15 * SECOND_MS, "its server is told only now"
+    assert kill_in_ms(notebook) == 30 * SECOND_MS, "it saves once more, and its server is told only then"
 
 
 def test_a_cancelled_one_has_its_grace_and_is_killed_then() -> None:
