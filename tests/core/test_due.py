@@ -11,7 +11,7 @@ from hubgov.core.due import due
 from hubgov.core.policy import Kind, Mode, Reclaim, RetryRule
 from hubgov.core.states import Event
 
-SAVE_MS = 15_000
+SAVE_MS = Reclaim().save_ms
 TERM_MS = Reclaim().term_ms
 
 
