@@ -29,7 +29,10 @@ from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
 from hubgov.core.policy import Policy
 from hubgov.engines.hub import HubEngine
+from hubgov.engines.local import LocalEngine
+from hubgov.engines.strangers import Strangers
 from hubgov.errors import Unavailable
+from hubgov.launching import BoxLauncher
 from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger
 from hubgov.policy import load, sample_policy
@@ -120,16 +123,23 @@ class Service:
         self._check_books(None)
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
+        self._strangers = Strangers(self._site, self._log)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
-        if self.engine.strangers.left():
-            self._log.error(
-                "event=strangers_found error=sessions of another ledger run; nothing starts until they end"
-            )
-            state.engine_away(self.engine.kinds)
+        self.jobs = self._local_engine(state_dir)
+        if self._strangers.left():
+            why = "sessions of another ledger run; nothing starts until they end"
+            self._log.error("event=strangers_found error=%s", why)
+            state.engine_away(self.engine.kinds | self.jobs.kinds)
         self._closing.push_async_callback(self._end_loops)
-        self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
+        engines = (self.engine, self.jobs)
+        self.reconciler = Reconciler(
+            self.governor, engines, self.attachments, self._log, self._still_held, self._strangers.left
+        )
+        stock = asyncio.create_task(self.reconciler.take_stock())
+        await asyncio.sleep(0)  # so that it is the writer's first
         self._tasks.append(asyncio.create_task(self.governor.run()))
+        await stock
         await self._observe()
         self._looking = asyncio.create_task(self.reconciler.run())
         self._tasks.append(self._looking)
@@ -143,6 +153,22 @@ class Service:
         alarm.start()
         self._listen()
 
+    def _local_engine(self, state_dir: Path) -> LocalEngine:
+        launcher = BoxLauncher(
+            self._around.api_url, self._around.api_token, state=lambda: self.governor.state, site=self._site,
+            service_url=self._address, log=self._log,
+        )  # fmt: skip
+        self._closing.push_async_callback(launcher.close)
+        # By ledger: another one counts its workloads from one again, and may not find these jobs for its own.
+        folder = private_folder(private_folder(state_dir / "jobs") / self.ledger.id)
+        wake = self.governor.committed.set
+        return LocalEngine(folder.resolve(), launcher, self._site, self.clock, self._log, wake=wake)
+
+    @property
+    def _address(self) -> str:
+        """Where processes of this machine reach the service, without the proxy."""
+        return self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/")
+
     def _listen(self) -> None:
         address = urlparse(self._around.service_url)
         feed = Feed(self.governor.state)
@@ -152,9 +178,10 @@ class Service:
             attachments=self.attachments,
             probes={self._config.node_name: self.probe},
             clock=self.clock,
-            runnable=self.engine.kinds,
+            runnable=self.engine.kinds | self.jobs.kinds,
+            log_folder=self.jobs.folder_of,
             hub_base_url=self._around.hub_base_url,
-            service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
+            service_url=self._address,
             prefix=self._around.prefix,
             state=site_of(self._config.state_dir),
             site=self._site,
@@ -191,6 +218,7 @@ class Service:
     async def _observe(self) -> None:
         """Bring what the probe sees into the record, when it changed. It looks at the pace of today's policy."""
         self.probe.pace(self.governor.state.policy.telemetry_period_ms / 1000)
+        self._strangers.left()  # ends them by force when their time is over, also while nobody asks for anything
         reading = self.probe.latest()
         ram_mib = psutil.virtual_memory().total // 1024**2
         cpus = psutil.cpu_count() or 1
@@ -257,7 +285,7 @@ class Service:
 
     async def close(self) -> None:
         """Stop answering, end what runs here, give the lead up: as far as the start came, in reverse. Notebook
-        servers live on."""
+        servers and jobs live on."""
         await self._closing.aclose()
         self._log.info("event=stopped")
 

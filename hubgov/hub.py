@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hubgov_spawner import pages
+from hubgov_spawner import pages, quarters_api
 
 from hubgov.config import DATABASE_VARIABLE, HubGov, private_folder
 from hubgov.errors import Invalid
@@ -57,6 +57,7 @@ def setup(c: Any, *, admins: tuple[str, ...] = (), approvers: tuple[str, ...] = 
     hub.custom_scopes = {**pages.configured(hub, "custom_scopes", {}), **CUSTOM_SCOPES}
     _add(hub, "extra_user_scopes", [f"access:services!service={SERVICE}"])
     pages.install(c)
+    _add(hub, "extra_handlers", [(quarters_api.ADDRESS, quarters_api.QuartersHandler)])
     if "spawner_class" not in hub:
         hub.spawner_class = "hubgov_spawner.HubGovSpawner"
     if callable(pages.configured(c.Spawner, "server_token_scopes", [])):

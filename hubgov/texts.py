@@ -229,6 +229,36 @@ END_REASONS: Mapping[str, tuple[str, str]] = {
     "node_lost": ("its node was lost", "节点丢失"),
 }
 
+FAILURES: Mapping[str, tuple[str, str]] = {
+    "command_not_found": (
+        "The command {command} was not found; commands are looked for on the PATH, files from the folder {cwd}.",
+        "找不到命令 {command}；命令在 PATH 中查找，文件从目录 {cwd} 查找。",
+    ),
+    "command_not_executable": (
+        "{command} can't be executed: it is a folder, not marked executable (chmod +x), or its interpreter is "
+        "missing.",
+        "{command} 无法执行：它是目录、没有执行权限（chmod +x），或缺少解释器。",
+    ),
+    "command_failed": ("The system could not execute {command}; see the log.", "系统无法执行 {command}，见日志。"),
+    "directory_missing": ("There is no folder {cwd} in the owner's home.", "所有者主目录中没有目录 {cwd}。"),
+    "directory_closed": (
+        "The folder {cwd} can't be entered: it must lie in the owner's home, with no link on the way.",
+        "无法进入目录 {cwd}：须位于所有者主目录内，路径中不能有链接。",
+    ),
+    "no_home": (
+        "The hub gives its owner no home on this machine; the hub's log says why.",
+        "hub 未在本机为其所有者提供主目录，原因见 hub 日志。",
+    ),
+    "box_failed": ("Its box could not be made; see the log.", "无法创建隔离环境，见日志。"),
+    "unsupervised": (
+        "Who stood by it was killed, so how it ended is not known.",
+        "监护进程被终止，结束方式未知。",
+    ),
+    "exit_code": ("The command ended with an error; see the log.", "命令以错误结束，见日志。"),
+    "signal": ("The command was ended by signal {signal}.", "命令被信号 {signal} 终止。"),
+}
+"""Classes of failure of a job, as its owner reads them."""
+
 WORDS: Mapping[str, tuple[str, str]] = {
     "GPUs": ("GPUs", "张 GPU"),
     "workloads": ("sessions", "个会话"),

@@ -195,8 +195,33 @@ class Workload:
     """Documents to open again, relative to the server's root folder: those of the workload resumed."""
     extension: Extension | None = None
     """The last request for more time."""
+    command: tuple[str, ...] = ()
+    """What a job runs; empty for a notebook, and for who may not read what is inside."""
+    cwd: str = ""
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What a job's owner set; shown to him and to admins."""
     timezone: str = "UTC"
     """The policy's: the hub's pages show times in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A piece of what a job wrote: answer of GET /workloads/{id}/logs. Offsets are bytes, of one attempt."""
+
+    workload: str
+    attempt: int
+    offset: int
+    """Where `text` begins: the offset asked for and what was left out since."""
+    next_offset: int
+    """What to ask for next."""
+    text: str
+    """UTF-8; what is none is U+FFFD. Never cut within a character."""
+    left_out: int = 0
+    """Bytes between the offset asked for and `offset` that weren't kept."""
+    end: bool = False
+    """Whether this attempt is over and nothing follows."""
+    trouble: str = ""
+    """Why bytes were left out, where the disk was the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

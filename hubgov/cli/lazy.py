@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _W, _I, _P = "hubgov.cli.verbs.workloads:", "hubgov.cli.verbs.inventory:", "hubgov.cli.verbs.policy:"
-_A = "hubgov.cli.verbs.approvals:"
+_A, _J = "hubgov.cli.verbs.approvals:", "hubgov.cli.verbs.jobs:"
 _O, _L = "hubgov.cli.verbs.operations:", "hubgov.cli.local."
 
 
@@ -24,6 +24,8 @@ class Verb(NamedTuple):
     raw: bool = False
     more: tuple[str, str] = ("", "")
     """What only its own help says."""
+    bare: tuple[str, ...] = ()
+    """Options that may also stand without their value."""
 
 
 VERBS: Mapping[str, Verb] = {
@@ -43,6 +45,27 @@ VERBS: Mapping[str, Verb] = {
         more=(
             "With --wait the exit code is 4 when it still waits after that time and 1 when it failed.",
             "使用 --wait 时，到时仍在等待则退出码为 4，失败则为 1。",
+        ),
+    ),
+    "submit": Verb(
+        _J + "submit",
+        ("Take a command in line, to run once its devices are granted.", "提交一条命令，获得设备后运行。"),
+        "hubgov submit --queue training --gpus 1 --lease 8h -- python train.py",
+        more=(
+            "It runs in your home, as you, with its devices and nothing of others'. With --wait the exit code is 1 "
+            "when it failed and 4 when it isn't over after that time.",
+            "在你的主目录中以你的身份运行，只看得到分到的设备。"
+            "使用 --wait 时，失败则退出码为 1，到时仍未结束则为 4。",
+        ),
+        bare=("--wait",),
+    ),
+    "logs": Verb(
+        _J + "logs",
+        ("What a job wrote; -f goes on until it is over.", "任务的输出；-f 持续显示到结束。"),
+        "hubgov logs tr-7 -f",
+        more=(
+            "Kept are the first 16 MiB and the last 48 MiB. On a terminal only colours pass.",
+            "保留前 16 MiB 和后 48 MiB。在终端中仅保留颜色控制。",
         ),
     ),
     "why": Verb(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -155,6 +156,9 @@ def facts(w: wire.Workload, lang: str) -> list[tuple[str, str | Cell]]:
         ("environment", cells.plain(w.environment)),
         ("queue", w.queue),
         ("priority", str(w.priority)),
+        ("command", cells.plain(shlex.join(w.command))),
+        ("cwd", cells.plain(w.cwd)),
+        ("env", cells.plain(" ".join(f"{name}={shlex.quote(value)}" for name, value in w.env.items()))),
         ("gpus", cells.number(w.gpus)),
         ("flavor", cells.plain(w.flavor)),
         ("memory", cells.memory(w.memory_mib)),
@@ -169,6 +173,7 @@ def facts(w: wire.Workload, lang: str) -> list[tuple[str, str | Cell]]:
         ("ended", cells.clock(w.ended_at, w.now)),
         ("end_reason", word(END_REASONS, w.end_reason, lang) if w.end_reason else NONE),
         ("exit_code", cells.plain(w.exit_code)),
+        ("signal", cells.plain(w.signal)),
         ("evictions", cells.plain(w.evictions or None)),
         ("cost", cells.money(w.cost)),
         ("note", cells.plain(w.note)),

@@ -92,6 +92,13 @@ def check_change(actor: Actor, policy: Policy, workload: Workload) -> None:
         raise _belongs(workload)
 
 
+def check_own(actor: Actor, policy: Policy, workload: Workload) -> None:
+    """As `check_read`, of what is the owner's alone: what his work writes. Admins may too; leads may not."""
+    check_seen(actor, policy, workload)
+    if not (actor.owns(workload) or actor.admin):
+        raise NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="ask its owner")
+
+
 def check_read(actor: Actor, policy: Policy, workload: Workload) -> None:
     """NotFound for what may not be seen, NotAllowed for what may be seen and not read."""
     check_seen(actor, policy, workload)

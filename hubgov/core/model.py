@@ -56,6 +56,12 @@ class Request:
     resumes: WorkloadId | None = None
     resume_documents: tuple[str, ...] = ()
     """Documents that the resumed session had saved, to be opened again."""
+    command: tuple[str, ...] = ()
+    """Program and arguments of a job; a notebook has none."""
+    cwd: str = ""
+    """Where it runs, from its owner's home; empty for the home itself."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables on top of those that hubgov sets; the owner's, values are shown to nobody else but admins."""
 
     @property
     def smallest(self) -> int:
@@ -96,6 +102,8 @@ class Workload:
     end_reason: str | None = None
     exit_code: int | None = None
     signal: int | None = None
+    failure_class: str | None = None
+    """What went wrong, one of `texts.FAILURES`; None for what didn't fail."""
     note: str = ""
     not_before: Instant | None = None
     """Back-off: not eligible before this."""
@@ -200,6 +208,7 @@ class Allocation:
     end_reason: str | None = None
     exit_code: int | None = None
     signal: int | None = None
+    failure_class: str | None = None
     main: ProcessId | None = None
     init: ProcessId | None = None
     save: str | None = None
@@ -212,6 +221,8 @@ class Allocation:
     """Started with nobody attached: released unless somebody opens it before this."""
     stop_now: bool = False
     """The stop was asked for without grace."""
+    kill_at: Instant | None = None
+    """When a job in STOPPING is killed if it didn't go by itself; None: `term_ms` after the stop was sent."""
     tariffs: tuple[Tariff, ...] = ()
     """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
 

@@ -13,7 +13,7 @@ from hubgov.core.model import Allocation, Change
 from hubgov.core.policy import Kind, Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState
-from hubgov.core.transitions import stop_due_at
+from hubgov.core.transitions import kill_due_at
 
 
 def free_by(state: State, allocation: Allocation) -> Instant | None:
@@ -39,10 +39,10 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
             end = allocation.stop_at if allocation.stop_at is not None else allocation.since + lease.grace_ms
             end += saves
         case AllocationState.STOPPING | AllocationState.RELEASING:
-            end = stop_due_at(allocation)
+            end = kill_due_at(state, allocation)
         case _:
             return None
-    return Instant(end + reclaim.term_ms) if end is not None else None
+    return Instant(end + (0 if ending else reclaim.term_ms)) if end is not None else None
 
 
 def released(allocation: Allocation, at: Instant) -> Change:

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -22,6 +23,7 @@ from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor, Key
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
+from hubgov.core.model import AllocationId
 from hubgov.core.policy import Kind
 from hubgov.service import reading_json
 from hubgov.service.auth import actor_of
@@ -62,6 +64,8 @@ class Services:
     probes: Mapping[str, Probe]
     clock: Clock
     runnable: frozenset[Kind]
+    log_folder: Callable[[AllocationId], Path]
+    """Where the log of a job's attempt lies."""
     hub_base_url: str
     service_url: str
     """Where servers on this machine reach the service, without the proxy."""

@@ -120,7 +120,8 @@ class Desk:
             end_reason=workload.end_reason,
             exit_code=workload.exit_code,
             signal=workload.signal,
-            note=workload.note if inside else "",
+            failure_class=workload.failure_class if inside else None,
+            note=self._note(workload) if inside else "",
             gpus=wire.gpus(allocation.milli_gpus if allocation else request.smallest),
             flavor=allocation.flavor if allocation else next(iter(request.flavors), None),
             nodes=request.nodes or "any",
@@ -149,7 +150,18 @@ class Desk:
             extension=self._last_extension(workload) if inside else None,
             save_requested=live.save if inside and live and self._saving(live) else None,
             resume_documents=request.resume_documents if inside else (),
+            command=request.command if inside else (),
+            cwd=request.cwd if inside else "",
+            env=request.env if self.actor.owns(workload) or self.actor.admin else {},
         )
+
+    def _note(self, workload: Workload) -> str:
+        """What is to be said of it besides its state: a word that was noted, else what went wrong."""
+        failure = workload.failure_class
+        if workload.note or failure not in texts.FAILURES:
+            return workload.note
+        facts = {"command": next(iter(workload.request.command), ""), "cwd": workload.request.cwd or "~"}
+        return texts.word(texts.FAILURES, str(failure), self.lang, **facts, signal=workload.signal or 0)
 
     def _saving(self, live: Allocation) -> bool:
         """Whether its session is asked to save and hasn't answered; no longer once its stop is sent."""

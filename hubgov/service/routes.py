@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hubgov import wire
 from hubgov.service import bodies
-from hubgov.service.handlers import costs, events, extensions, governance, health, servers, workloads
+from hubgov.service.handlers import costs, events, extensions, governance, health, logs, servers, workloads
 
 ID = r"(?P<workload_id>[a-z]{2}-[0-9]{1,18})"
 EXTENSION = r"(?P<extension_id>[a-z]{2}-[0-9]{1,18}-x[0-9]{1,9})"
@@ -97,6 +97,11 @@ ROUTES: tuple[Route, ...] = (
         201, 202, 200, one=wire.Extension,
     ),
     _get(f"/workloads/{ID}/why", workloads.Why, "The current Decision", one=wire.Decision),
+    _get(
+        f"/workloads/{ID}/logs", logs.Logs, "What a job wrote",
+        ("offset", "integer"), ("limit", "integer"), ("wait", "integer"), ("attempt", "integer"),
+        one=wire.Log,
+    ),
     _get(f"/workloads/{ID}/events", workloads.Events, "The journal of a workload", ("limit", "integer")),
     _get(
         f"/workloads/{ID}/receipt", servers.ReceiptOfWorkload, "What was saved, lost, used, charged",

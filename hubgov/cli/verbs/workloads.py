@@ -190,5 +190,5 @@ def _show_receipt(screen: Screen, found: wire.Receipt) -> None:
         screen.table(Table(("path", "outcome", "bytes", "saved_at", "note"), saved))
     for lost in found.lost:
         screen.line(screen.text("lost", what=lost))
-    if not found.lost:
+    if not found.lost and workload.kind == "notebook":
         screen.line(screen.text("nothing_lost"))

@@ -11,6 +11,7 @@ from hubgov.control.actor import Actor, check_change, check_read, may_see
 from hubgov.control.save_texts import reason
 from hubgov.control.unit import Unit
 from hubgov.core.model import KernelSeen, ProcessId, SavedDocument, SaveRecord, Workload
+from hubgov.core.policy import Kind
 from hubgov.core.states import AllocationState
 from hubgov.errors import Invalid, NotFound
 from hubgov.ledger import reading
@@ -180,7 +181,8 @@ class ReceiptOfWorkload(WorkloadReader):
             gpu_seconds=facts.milli_gpu_ms // 1_000_000,
             cost=desk.money(facts.cost_micro),
             devices_free_at=to_rfc3339(last.ended_at) if last and last.ended_at else None,
-            lost=facts.lost(desk.lang),
+            # A job saves what it saves: nobody asked it to, and nobody knows.
+            lost=facts.lost(desk.lang) if workload.kind is Kind.NOTEBOOK else (),
             timezone=desk.state.policy.timezone,
         )
 
