@@ -24,6 +24,7 @@ from hubgov.control import observe, policies
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
+from hubgov.control.watch import Watch
 from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
@@ -43,6 +44,8 @@ from hubgov.telemetry.simulated import SimulatedModel
 
 OBSERVE_SECONDS = 5.0
 RENEW_SECONDS = 5.0
+WATCH_SECONDS = 1.0
+"""How often it is asked whether a telemetry period has passed."""
 BOOKS_SECONDS = 3600.0
 SETTLE_SECONDS = 5.0
 """How long an end waits for starts and stops that are under way."""
@@ -123,6 +126,8 @@ class Service:
         self._closing.push_async_callback(self.engine.close)
         self._closing.push_async_callback(self._end_loops)
         self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
+        probes = {config.node_name: self.probe}
+        self.watch = Watch(self.governor, probes, self._site, self._log)
         self._tasks.append(asyncio.create_task(self.governor.run()))
         await self._observe()
         self._looking = asyncio.create_task(self.reconciler.run())
@@ -132,6 +137,7 @@ class Service:
         self._closing.callback(alarm.stop)
         alarm.every(SWEEP_SECONDS, "sweep", self.governor.sweep)
         alarm.every(OBSERVE_SECONDS, "observe", self._observe)
+        alarm.every(WATCH_SECONDS, "watch", self.watch.tick)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
         alarm.every(BOOKS_SECONDS, "books", self._check_books_lately)
         alarm.start()
@@ -152,6 +158,7 @@ class Service:
             site=self._site,
             isolation=self._isolation,
             limits=Limits(self._config.changes_at_once, self._config.changes_per_second),
+            watch=self.watch,
             log=self._log,
         )
         app = application.make(services)

@@ -23,6 +23,8 @@ class Actor:
     groups: frozenset[str] = frozenset()
     scopes: frozenset[str] = frozenset()
     from_server: bool = False
+    server: str = ""
+    """Of a notebook server's own token: which one, `owner/name`."""
 
     @property
     def principal(self) -> str:

@@ -7,7 +7,8 @@ from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
 from hubgov.core import idle
 from hubgov.core.decision import Blocker, Decision, Outcome
-from hubgov.core.model import Allocation, IdlePhase, Workload
+from hubgov.core.idleness import IdlePhase
+from hubgov.core.model import Allocation, Workload
 from hubgov.core.states import AllocationState
 from hubgov.errors import Conflict, Ended
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hubgov.clock import Instant
-from hubgov.core.model import Allocation, Change, Idleness, IdlePhase, Notice
+from hubgov.core.idleness import Idleness, IdlePhase
+from hubgov.core.model import Allocation, Change, Notice
 from hubgov.core.policy import IdleRule, Mode
 from hubgov.core.signals import Signal
 from hubgov.core.state import State
@@ -167,7 +168,7 @@ def _step_in_grace(state: State, allocation: Allocation, rule: IdleRule | None, 
     earliest = Instant(state.began + rule.grace_ms)
     if allocation.stop_at < earliest and allocation.since < state.began:
         after_restart = replace(allocation, stop_at=earliest)
-        return _written(state, allocation, "idle_grace_moved", after_restart)
+        return written(state, allocation, "idle_grace_moved", after_restart)
     if now < allocation.stop_at or _seen(state, allocation) < allocation.stop_at or not _quiet(verdict):
         return ()
     return moved(
@@ -241,12 +242,13 @@ def _changed(
     state: State, allocation: Allocation, event: str, idle: Idleness, *, actor: str = SERVICE, reason: str = ""
 ) -> tuple[Change, ...]:
     """The phase on record moves; the session's document with it, so that who polls hears of it."""
-    return _written(state, allocation, event, replace(allocation, idle=idle), actor=actor, reason=reason)
+    return written(state, allocation, event, replace(allocation, idle=idle), actor=actor, reason=reason)
 
 
-def _written(
+def written(
     state: State, allocation: Allocation, event: str, after: Allocation, *, actor: str = SERVICE, reason: str = ""
 ) -> tuple[Change, ...]:
+    """A new state of the allocation, and a new version of its document."""
     workload = state.workload_of(allocation)
     seen = replace(workload, version=workload.version + 1)
     return (

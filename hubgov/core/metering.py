@@ -9,7 +9,8 @@ from fractions import Fraction
 from hubgov.clock import Instant
 from hubgov.core.amounts import cost_micro
 from hubgov.core.entitlement import walk
-from hubgov.core.model import Allocation, AllocationId, Change, IdlePhase, Tariff, Workload
+from hubgov.core.idleness import IdlePhase
+from hubgov.core.model import Allocation, AllocationId, Change, Tariff, Workload
 from hubgov.core.policy import MICRO
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState, WorkloadState

@@ -13,8 +13,8 @@ from typing import NewType
 
 from hubgov.clock import Instant
 from hubgov.core.devices import DeviceKey, SeenNode
+from hubgov.core.idleness import Idleness, KernelEnding
 from hubgov.core.policy import Kind, Policy
-from hubgov.core.signals import Signal
 from hubgov.core.states import CHARGED, AllocationState, WorkloadState
 
 WorkloadId = NewType("WorkloadId", str)
@@ -152,41 +152,6 @@ class ProcessId:
     boot_id: str
 
 
-class IdlePhase(StrEnum):
-    """Where the idle rule stands with a session (semantics §8). Every phase but ACTIVE has a deadline."""
-
-    ACTIVE = "active"
-    SUSPECT = "suspect"
-    """Idle, and only observed: nobody is asked, nothing is stopped."""
-    ASKED = "asked"
-    """Idle, and its owner was asked."""
-    KEPT = "kept"
-    """Its owner chose to keep it."""
-    GRACE = "grace"
-    """Nobody answered: EXPIRING, with the queue's `idle.grace`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Idleness:
-    """What is on record of a session's idleness: phases, not samples. Deadlines are absolute.
-
-    `window_from`: an act of the owner; the window counts from there at the earliest. `evidence` is what the
-    signals said when the phase began.
-    """
-
-    phase: IdlePhase = IdlePhase.ACTIVE
-    since: Instant | None = None
-    """When the window of idleness began."""
-    until: Instant | None = None
-    asked: int = 0
-    """How often its owner was asked."""
-    keeps_used: int = 0
-    window_from: Instant = Instant(0)
-    claims_ended_at: Instant | None = None
-    """The last instant on record from which on claims alone no longer counted."""
-    evidence: tuple[Signal, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
     """What a span of an allocation costs by: price in millionths of the currency an hour, factors in millionths."""
@@ -251,6 +216,7 @@ class Allocation:
     tariffs: tuple[Tariff, ...] = ()
     """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
     idle: Idleness = Idleness()
+    kernels_ending: tuple[KernelEnding, ...] = ()
 
     @property
     def charged(self) -> bool:

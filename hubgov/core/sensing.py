@@ -40,7 +40,7 @@ class CardUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelUse:
-    """A kernel's process tree: CPU in thousandths of a core, how many processes it has started that live, its pids."""
+    """A kernel's process tree: CPU in thousandths of a core, how many processes it started that live, its pids."""
 
     cpu_milli: int | None
     io_bytes_per_minute: int | None
@@ -131,7 +131,7 @@ def _draws(card: CardUse) -> bool:
 
 
 def tree_signals(use: TreeUse | None, report: Report | None) -> Iterator[Signal]:
-    """CPU, I/O, children and terminals of the session's processes. Of terminals what the session says counts too."""
+    """CPU, I/O, children and terminals of the session's processes. Of terminals its own word counts too."""
     if use is None:
         for kind in (SignalKind.CPU, SignalKind.IO, SignalKind.CHILD, SignalKind.TERMINAL):
             yield Signal(kind=kind, level=_U, code="no_processes")
@@ -157,9 +157,9 @@ def _measured(kind: SignalKind, value: int | None, floor: int, code: str, unit: 
 def _counted(kind: SignalKind, count: int | None, code: str, because: str) -> Signal:
     if count is None:
         return Signal(kind=kind, level=_U, code="not_read", facts={"because": because})
-    return Signal(
-        kind=kind, level=_B if count else _I, code=code if count else f"no_{code}", facts={"count": count}
-    )
+    if count == 0:
+        return Signal(kind=kind, level=_I, code=f"no_{code}")
+    return Signal(kind=kind, level=_B, code=code, facts={"count": count})
 
 
 def reported_signals(report: Report | None) -> Iterator[Signal]:

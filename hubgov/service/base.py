@@ -22,6 +22,7 @@ from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor, Key
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
+from hubgov.control.watch import Watch
 from hubgov.core.policy import Kind
 from hubgov.service import reading_json
 from hubgov.service.auth import actor_of
@@ -71,6 +72,7 @@ class Services:
     """Tells this ledger's processes from those of another hub on the machine."""
     isolation: str
     limits: Limits
+    watch: Watch
     log: logging.Logger
 
 

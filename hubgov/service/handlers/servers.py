@@ -13,7 +13,7 @@ from hubgov.core.model import KernelSeen, ProcessId, SavedDocument, SaveRecord, 
 from hubgov.core.states import AllocationState
 from hubgov.errors import Invalid, NotFound
 from hubgov.ledger import reading
-from hubgov.service import environment, spawn_options
+from hubgov.service import environment, idle_documents, spawn_options
 from hubgov.service.bodies import (
     AttemptBody,
     EndedBody,
@@ -178,6 +178,7 @@ class ReceiptOfWorkload(WorkloadReader):
             cost=desk.money(facts.cost_micro),
             devices_free_at=to_rfc3339(last.ended_at) if last and last.ended_at else None,
             lost=facts.lost(desk.lang),
+            evidence=idle_documents.evidence(last, desk.reader),
             timezone=desk.state.policy.timezone,
         )
 
