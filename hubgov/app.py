@@ -219,15 +219,17 @@ class Service:
         self._check_books(Instant(self.clock.now() - lately))
 
     def _holders(self) -> Mapping[str, tuple[int, ...]]:
-        """Which processes hold each device: what a simulated probe shows load by."""
-        if not hasattr(self, "governor"):
+        """Which processes hold each device: what a simulated probe shows load by. Of a notebook what it runs, since
+        a server that is only looked at uses no card."""
+        if not hasattr(self, "watch"):
             return {}
-        return {
-            share.uuid: (allocation.main.pid,)
-            for allocation in self.governor.state.allocations.values()
-            if allocation.main is not None
-            for share in allocation.devices
-        }
+        found: dict[str, tuple[int, ...]] = {}
+        for allocation in self.governor.state.allocations.values():
+            working = self.watch.working(allocation.id)
+            if allocation.main is not None:
+                pids = working if working is not None else (allocation.main.pid,)
+                found |= {share.uuid: pids for share in allocation.devices}
+        return found
 
     def _still_held(self, allocation: Allocation) -> bool:
         """Whether the probe sees a living process on a card of an allocation that ought to be free.

@@ -355,7 +355,6 @@ EVIDENCE: Mapping[str, tuple[str, str]] = {
     "no_jobs": ("nothing runs in terminals", "终端中没有运行任务"),
     "terminals": ("{count} open, nothing runs in them", "打开 {count} 个，没有运行任务"),
     "kernel_busy": ("{path} works on {count} cells", "{path} 正在执行 {count} 个单元"),
-    "kernel_starting": ("{path} starts", "{path} 正在启动"),
     "kernel_waits": ("{path} waits for input", "{path} 等待输入"),
     "kernels_idle": ("{count} kernels, none works", "{count} 个内核，均未执行"),
     "no_kernels": ("no kernel", "没有内核"),

@@ -12,6 +12,7 @@ from jupyter_server.serverapp import ServerApp
 from traitlets import Float, Int
 
 from hubgov.errors import Invalid
+from hubgov_lab.activity import activity_of
 from hubgov_lab.documents import Saver
 from hubgov_lab.handlers import HANDLERS
 from hubgov_lab.home import Memory
@@ -83,6 +84,7 @@ class HubgovLab(ExtensionApp):
             saving=saving,
             log=self.log,
             time=clock,
+            activity=activity_of(server, service, saving, self.log),
             deadline_file=found.deadline_file,
         )
 

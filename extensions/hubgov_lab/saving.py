@@ -118,6 +118,16 @@ class Saving:
             report = await self.make(save)
         return await self._hand_in(report)
 
+    @property
+    def at_work(self) -> bool:
+        """Whether documents are being saved because they were asked for."""
+        return self._copying.locked()
+
+    async def copies(self, save: str) -> SaveReport:
+        """Make the save for this server's own sake: nobody waits for its report."""
+        async with self._copying:
+            return await self.make(save)
+
     async def make(self, save: str) -> SaveReport:
         """Ask the browsers, copy every document, and note what else runs."""
         kernels = await self.kernels()

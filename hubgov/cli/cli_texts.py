@@ -57,6 +57,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "still_waiting": ("{id} still waits after {span}: {why}", "{id} 在 {span} 后仍在等待：{why}"),
     "hint_why": ("hubgov why {id}", "hubgov why {id}"),
     "cancelled": ("{id}: {state}", "{id}：{state}"),
+    "kept": ("{id}: kept until {until}; keeps left: {left}", "{id}：保留至 {until}，剩余保留次数 {left}"),
+    "was_idle": ("idle: {what}", "空闲依据：{what}"),
     "decided": ("{id}: {state}", "{id}：{state}"),
     "decided_until": ("{id}: {state}, until {at}", "{id}：{state}，至 {at}"),
     "of_team": ("team {team}", "团队 {team}"),
@@ -123,6 +125,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "actor": ("ACTOR", "操作者"), "event": ("EVENT", "事件"), "record": ("RECORD", "对象"), "from": ("FROM", "原"),
     "to": ("TO", "现"), "path": ("PATH", "路径"), "bytes": ("BYTES", "字节"), "saved_at": ("SAVED AT", "保存时间"),
     "gpu_hours": ("GPU HOURS", "GPU 小时"), "lost": ("LOST", "丢失"), "rule": ("RULE", "规则"),
+    "signal": ("SIGN", "迹象"), "level": ("LEVEL", "状态"), "evidence": ("EVIDENCE", "依据"),
+    "last_busy": ("LAST BUSY", "最近活动"), "age": ("AGE", "时效"), "idle_phase": ("IDLE", "空闲状态"),
+    "idle_deadline": ("IDLE DEADLINE", "空闲期限"), "keeps_left": ("KEEPS LEFT", "剩余保留次数"),
     "needs": ("NEEDS A YES OF", "待批准人"),
 }  # fmt: skip
 
@@ -139,6 +144,14 @@ EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
     "denied": ("denied", "已拒绝"),
     "lapsed": ("lapsed", "已失效"),
     "withdrawn": ("withdrawn", "已撤回"),
+}
+
+IDLE_PHASES: Mapping[str, tuple[str, str]] = {
+    "active": ("no", "否"),
+    "suspect": ("yes, only observed", "是，仅观察"),
+    "asked": ("yes, owner asked", "是，已询问"),
+    "kept": ("kept", "已保留"),
+    "grace": ("yes, about to stop", "是，即将停止"),
 }
 
 DOCUMENTS: Mapping[str, tuple[str, str]] = {

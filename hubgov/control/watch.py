@@ -53,6 +53,7 @@ class Watch:
         self._meter = meter or HostMeter()
         self._reports: dict[AllocationId, Report] = {}
         self._idle_power: dict[tuple[str, bool], int] = {}
+        self._uses: Mapping[str, TreeUse] = {}
         self._looked = 0.0
         self._looking = asyncio.Lock()
         self._failing = False
@@ -61,6 +62,11 @@ class Watch:
     def period_seconds(self) -> float:
         """Real seconds between two samples: today's policy says."""
         return self._governor.state.policy.telemetry_period_ms / 1000
+
+    def working(self, allocation: AllocationId) -> tuple[int, ...] | None:
+        """The first processes of what a session runs, as last seen; None before it was."""
+        use = self._uses.get(allocation)
+        return use.tops if use is not None else None
 
     async def take(self, allocation: Allocation, report: Report) -> None:
         """What a session says of itself. One that is about to be taken back is looked at again at once."""
@@ -87,7 +93,7 @@ class Watch:
                 return
             roots = self._roots()
             uses = await asyncio.to_thread(self._meter.measure, roots, began)
-            self._looked = began
+            self._looked, self._uses = began, uses
             self._learn_idle_power()
             await self._governor.do(lambda unit: self._sampled(unit, uses))
 

@@ -61,6 +61,8 @@ class TreeUse:
     shells: int = 0
     kernels: Mapping[str, KernelUse] = field(default_factory=dict)
     pids: frozenset[int] = frozenset()
+    tops: tuple[int, ...] = ()
+    """The first process of each thing that the session runs: a kernel, a shell, a server beside it."""
     because: str = ""
 
 
@@ -181,9 +183,8 @@ def _kernel_signal(report: Report) -> Signal:
     busy_at = max((k.busy_at for k in report.kernels if k.busy_at is not None), default=None)
     for kernel in report.kernels:
         if claims_work(kernel):
-            code = "kernel_busy" if kernel.requests else "kernel_starting"
             facts: dict[str, int | str] = {"count": kernel.requests, "path": kernel.path or kernel.name}
-            return Signal(kind=kind, level=_B, code=code, facts=facts, busy_at=busy_at)
+            return Signal(kind=kind, level=_B, code="kernel_busy", facts=facts, busy_at=busy_at)
     waiting = [k for k in report.kernels if k.waits]
     if waiting:
         facts = {"path": waiting[0].path or waiting[0].name}
@@ -193,8 +194,9 @@ def _kernel_signal(report: Report) -> Signal:
 
 
 def claims_work(kernel: KernelReport) -> bool:
-    """Whether the session says that this kernel works: on code, or on its own start."""
-    return kernel.state in ("starting", "restarting") or (kernel.requests > 0 and not kernel.waits)
+    """Whether the session says that this kernel works on code. One that starts shows by what it uses: the server
+    calls it starting until somebody speaks to it, which may be never."""
+    return kernel.requests > 0 and not kernel.waits
 
 
 def kernel_samples(

@@ -126,8 +126,13 @@ class _Tree:
             shells=len(self._shells),
             kernels={name: self._kernel_use(pid, name, before, now) for pid, name in self._kernels.items()},
             pids=frozenset(self._pids),
+            tops=self._tops(),
             because="" if before is None or now.io_bytes is not None else "not readable",
         )
+
+    def _tops(self) -> tuple[int, ...]:
+        working = {p.pid for p in self._working}
+        return tuple(sorted(p.pid for p in self._working if p.parent not in working and not p.zombie))
 
     def _kernel_use(self, pid: int, name: str, before: _Totals | None, now: _Totals) -> KernelUse:
         pids = frozenset(p.pid for p in self._working if not p.zombie and self._kernel_above(p.pid) == pid)

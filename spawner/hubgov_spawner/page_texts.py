@@ -134,6 +134,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "saved_at": ("saved {at}", "{at} 已保存"),
     "not_saved": ("not saved: {error}", "未保存：{error}"),
     "none_saved": ("No open documents were reported.", "没有报告打开的文档。"),
+    "was_idle": ("Why it counted as idle", "空闲依据"),
     "lost": ("Lost", "未保存"),
     "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
     "files_kept": ("Files in your home are kept.", "主目录中的文件会保留。"),

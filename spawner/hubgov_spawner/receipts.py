@@ -36,6 +36,7 @@ class View:
     title: str
     documents: tuple[Line, ...]
     lost: tuple[str, ...]
+    evidence: tuple[str, ...]
     returned: str
     used: str
     cost: str
@@ -68,6 +69,7 @@ def as_view(receipt: Receipt, lang: str, options: Mapping[str, Any]) -> View:
         title=_title(workload, lang, zone),
         documents=tuple(_line(document, lang, zone, workload.now) for document in receipt.documents),
         lost=receipt.lost,
+        evidence=receipt.evidence,
         returned=clock(free, zone, now=workload.now, seconds=True) if free else say("not_returned", lang),
         used=used,
         cost=texts.money(receipt.cost.amount, receipt.cost.currency),
