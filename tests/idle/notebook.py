@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 from service_under_test import PREFIX, ServiceUnderTest
 from waiting import until
-from websocket import create_connection
+from websocket import WebSocket, create_connection
 
 from hubgov import processes
 
@@ -38,46 +38,30 @@ def request(kind: str, content: dict[str, Any], channel: str = "shell", **header
     return {"header": named, "parent_header": {}, "metadata": {}, "content": content, "channel": channel}
 
 
-class Notebook:
-    """The server of one user's workload. Its processes are reported as the spawner would report them."""
+class Server:
+    """A Jupyter server with the extension, told by its environment who governs it."""
 
-    def __init__(self, service: ServiceUnderTest, user: str, folder: Path, **settings: Any) -> None:
-        self.service, self.user = service, user
+    def __init__(self, folder: Path, environment: dict[str, str], **settings: Any) -> None:
         self.folder = folder
-        (folder / "work").mkdir(parents=True)
-        workload = service.ask(user).json()
-        self.id = str(workload["id"])
-        until(lambda: self.show()["state"] == "admitted", 10, f"{self.id} to be admitted")
-        self.attempt = self.show()["attempt"]
-        launch = self._spawner("launch", {}).json()
+        (folder / "work").mkdir(parents=True, exist_ok=True)
         self.port = free_port()
-        self._start(launch["environment"], settings)
-
-    def _start(self, environment: dict[str, str], settings: dict[str, Any]) -> None:
         clean = {n: v for n, v in os.environ.items() if not n.startswith(("JUPYTER", "HUBGOV_"))}
-        url = f"http://127.0.0.1:{self.service.port}{PREFIX}".rstrip("/")
-        clean |= environment | {
-            "HOME": str(self.folder), "HUBGOV_URL": url, "JUPYTERHUB_API_TOKEN": f"{self.user}-server-token",
-        }  # fmt: skip
         config = {
-            "ServerApp.port": self.port, "ServerApp.root_dir": str(self.folder / "work"),
+            "ServerApp.port": self.port, "ServerApp.root_dir": str(folder / "work"),
             "IdentityProvider.token": "t", "ServerApp.jpserver_extensions": "hubgov_lab=True",
             "ServerApp.allow_root": True, "ServerApp.open_browser": False, **settings,
         }  # fmt: skip
         command = [sys.executable, "-m", "jupyter_server", *(f"--{name}={value}" for name, value in config.items())]
-        with (self.folder / "server.log").open("wb") as log:
+        with (folder / "server.log").open("wb") as log:
             self.process = subprocess.Popen(
-                command, env=clean, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
-            )
-        main = processes.identify(self.process.pid)
-        assert main is not None
-        ref = {"pid": main.pid, "start_ticks": main.start_ticks, "boot_id": main.boot_id}
-        self._spawner("processes", {"main": ref})
+                command, env={**clean, "HOME": str(folder), **environment}, cwd=folder, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
         self.url, self.sign = f"http://127.0.0.1:{self.port}", {"Authorization": "token t"}
-        self.http = httpx.Client(base_url=self.url, headers=self.sign, timeout=30, trust_env=False)
-        until(self._answers, 60, f"the server of {self.id}")
-        self.service.hub.servers.setdefault(self.user, {})[""] = {"ready": True}
-        self._spawner("ready", {"url": f"http://127.0.0.1:{self.port}/"})
+        self.http = httpx.Client(base_url=self.url, headers=self.sign, timeout=60, trust_env=False)
+
+    def wait(self) -> None:
+        until(self._answers, 60, "the Jupyter server to answer")
 
     def _answers(self) -> bool:
         assert self.process.poll() is None, self.log()[-3000:]
@@ -86,24 +70,8 @@ class Notebook:
         except httpx.HTTPError:
             return False
 
-    def _spawner(self, what: str, body: dict[str, Any]) -> httpx.Response:
-        answer = self.service.call(
-            "spawner", "POST", f"/workloads/{self.id}/{what}", {"attempt": self.attempt, **body}
-        )
-        assert answer.status_code < 300, answer.text
-        return answer
-
-    def show(self) -> dict[str, Any]:
-        return self.service.show(self.id)
-
-    def why(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.service.call(self.user, "GET", f"/workloads/{self.id}/why").json()
-        return found
-
     def log(self) -> str:
         return (self.folder / "server.log").read_text(errors="replace")
-
-    # --- kernels ---
 
     def open(self, path: str) -> str:
         """A notebook with a kernel; the kernel's id."""
@@ -120,13 +88,17 @@ class Notebook:
     def kernels(self) -> set[str]:
         return {kernel["id"] for kernel in self.http.get("/api/kernels").json()}
 
+    def channels(self, kernel: str) -> WebSocket:
+        """A connection to the kernel, as a browser has one."""
+        address = f"ws://127.0.0.1:{self.port}/api/kernels/{kernel}/channels"
+        return create_connection(address, header=["Authorization: token t"], timeout=60)
+
     def execute(self, kernel: str, code: str) -> None:
         """Send the code and go: nobody listens for an answer."""
-        channels = f"ws://127.0.0.1:{self.port}/api/kernels/{kernel}/channels"
-        socket_ = create_connection(channels, header=["Authorization: token t"], timeout=30)
-        socket_.send(json.dumps(request("execute_request", {**RUN, "code": code})))
-        socket_.recv()  # it has arrived when the kernel says anything
-        socket_.close()
+        channels = self.channels(kernel)
+        channels.send(json.dumps(request("execute_request", {**RUN, "code": code})))
+        channels.recv()  # it has arrived when the kernel says anything
+        channels.close()
 
     def stop(self) -> None:
         self.http.close()
@@ -137,3 +109,38 @@ class Notebook:
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait(15)
+
+
+class Notebook(Server):
+    """The server of one user's workload. Its processes are reported as the spawner would report them."""
+
+    def __init__(self, service: ServiceUnderTest, user: str, folder: Path, **settings: Any) -> None:
+        self.service, self.user = service, user
+        self.id = str(service.ask(user).json()["id"])
+        until(lambda: self.show()["state"] == "admitted", 10, f"{self.id} to be admitted")
+        self.attempt = self.show()["attempt"]
+        environment = self._spawner("launch", {}).json()["environment"]
+        environment["HUBGOV_URL"] = f"http://127.0.0.1:{service.port}{PREFIX}".rstrip("/")
+        environment["JUPYTERHUB_API_TOKEN"] = f"{user}-server-token"
+        super().__init__(folder, environment, **settings)
+        main = processes.identify(self.process.pid)
+        assert main is not None
+        ref = {"pid": main.pid, "start_ticks": main.start_ticks, "boot_id": main.boot_id}
+        self._spawner("processes", {"main": ref})
+        self.wait()
+        service.hub.servers.setdefault(user, {})[""] = {"ready": True}
+        self._spawner("ready", {"url": f"{self.url}/"})
+
+    def _spawner(self, what: str, body: dict[str, Any]) -> httpx.Response:
+        answer = self.service.call(
+            "spawner", "POST", f"/workloads/{self.id}/{what}", {"attempt": self.attempt, **body}
+        )
+        assert answer.status_code < 300, answer.text
+        return answer
+
+    def show(self) -> dict[str, Any]:
+        return self.service.show(self.id)
+
+    def why(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.service.call(self.user, "GET", f"/workloads/{self.id}/why").json()
+        return found
