@@ -98,6 +98,7 @@ class Activity:
     async def _attend(self) -> None:
         while True:
             self.watch.attend()
+            await self.watch.bury()
             await asyncio.sleep(_ATTEND_SECONDS)
 
     async def report(self) -> None:
@@ -163,10 +164,9 @@ class Activity:
             return ""
         path = (await self.paths()).get(kernel, "")
         if path:
-            saved = await self.saving.copies(f"idle-{kernel[:36]}")
-            document = next((d for d in saved.documents if d.path == path), None)
-            if document is None or document.outcome != "saved":
-                return f"its document was not saved: {document.error if document else 'not found'}"[:200]
+            saved = await self.saving.copy_of(f"idle-{kernel[:36]}", path)
+            if saved.outcome != "saved":
+                return f"its document was not saved: {saved.error}"[:200]
         requests = self.watch.found.get(kernel)
         if requests is not None and requests.open:
             return "it works again"

@@ -15,6 +15,7 @@ from typing import Any
 
 from jupyter_client.session import Session
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+from jupyter_server.utils import ensure_async
 
 _RUNS_CODE = "execute_request"
 _RESTARTED = ("starting", "restarting")
@@ -39,7 +40,7 @@ class Requests:
     def took(self, state: str, kind: str, request: str) -> None:
         """A status message: `state` of the kernel for a request of that kind."""
         if state in _RESTARTED:
-            self._end(set(self.open))
+            self.died()
         elif kind == _RUNS_CODE and state == "busy":
             self.open.add(request)
         elif kind == _RUNS_CODE and state == "idle":
@@ -52,6 +53,10 @@ class Requests:
     def answered(self) -> None:
         """Somebody has given the input that was waited for."""
         self.waiting.clear()
+
+    def died(self) -> None:
+        """Its kernel is gone: what it worked on is over."""
+        self._end(set(self.open))
 
     def _end(self, requests: set[str]) -> None:
         if self.open & requests:
@@ -79,6 +84,15 @@ class KernelWatch:
             self._streams.pop(name).close()
             self.found.pop(name, None)
             self.changed()
+
+    async def bury(self) -> None:
+        """A kernel whose process is gone works on nothing, though it never said so."""
+        for name, requests in list(self.found.items()):
+            if not requests.open or name not in self.manager:
+                continue
+            if not await ensure_async(self.manager.get_kernel(name).is_alive()):
+                requests.died()
+                self.changed()
 
     def close(self) -> None:
         """Let go of all."""
@@ -141,13 +155,15 @@ def listening(base: type[Any], watch: KernelWatch) -> type[Any]:
     if not issubclass(base, ZMQChannelsWebsocketConnection):
         return base
 
+    reader = Session()
+
     class Listening(base):  # type: ignore[misc]
-        def _on_zmq_reply(self, stream: Any, msg_list: list[Any]) -> None:
+        def handle_outgoing_message(self, stream: Any, outgoing_msg: list[Any]) -> None:
             if getattr(stream, "channel", None) == "stdin":
-                message = _message(self.session, list(msg_list))
-                if message is not None and message["header"].get("msg_type") == "input_request":
-                    watch.asks_for_input(self.kernel_id, str(message["parent_header"].get("msg_id", "")))
-            super()._on_zmq_reply(stream, msg_list)
+                request = _asks_for_input(reader, outgoing_msg)
+                if request is not None:
+                    watch.asks_for_input(self.kernel_id, request)
+            super().handle_outgoing_message(stream, outgoing_msg)
 
         def handle_incoming_message(self, incoming_msg: Any) -> None:
             requests = watch.found.get(self.kernel_id)
@@ -156,6 +172,18 @@ def listening(base: type[Any], watch: KernelWatch) -> type[Any]:
             super().handle_incoming_message(incoming_msg)
 
     return Listening
+
+
+def _asks_for_input(reader: Session, parts: list[Any]) -> str | None:
+    """The id of the request that waits for input. Only read: the connection itself checks who signed it."""
+    try:
+        _, rest = reader.feed_identities(parts)
+        header, parent = (reader.unpack(part) for part in rest[1:3])
+    except (ValueError, TypeError, IndexError):
+        return None
+    if not isinstance(header, dict) or header.get("msg_type") != "input_request" or not isinstance(parent, dict):
+        return None
+    return str(parent.get("msg_id", ""))
 
 
 def _is_input(message: Any) -> bool:

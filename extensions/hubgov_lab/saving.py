@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from hubgov.errors import HubgovError, Invalid, Unavailable
-from hubgov.wire import KernelReport, SaveReport
+from hubgov.wire import KernelReport, SavedDocument, SaveReport
 from hubgov_lab.documents import Saver
 from hubgov_lab.service import Service
 
@@ -123,10 +123,13 @@ class Saving:
         """Whether documents are being saved because they were asked for."""
         return self._copying.locked()
 
-    async def copies(self, save: str) -> SaveReport:
-        """Make the save for this server's own sake: nobody waits for its report."""
+    async def copy_of(self, save: str, path: str) -> SavedDocument:
+        """Save one document for this server's own sake: the browsers first, then the copy; nobody waits for it."""
         async with self._copying:
-            return await self.make(save)
+            asked, _, errors = await self.browsers.ask(save, self.lab_wait_seconds)
+            documents = await asyncio.to_thread(self.saver.copy_all, save, (path,), errors)
+            await asyncio.to_thread(self.saver.finish, SaveReport(save=save, asked_lab=asked, documents=documents))
+            return documents[0]
 
     async def make(self, save: str) -> SaveReport:
         """Ask the browsers, copy every document, and note what else runs."""

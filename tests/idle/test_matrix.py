@@ -49,7 +49,8 @@ SETUPS: dict[str, str] = {
     "debug_request": SILENT,
     "child_working": (
         "import subprocess, sys; subprocess.Popen([sys.executable, '-c', "
-        "'import time\\nwhile True:\\n  e=time.monotonic()+0.1\\n  while time.monotonic()<e: pass\\n  time.sleep(0.3)'])"
+        "'import time\\nwhile True:\\n  e=time.monotonic()+0.1\\n  while time.monotonic()<e: pass\\n"
+        "  time.sleep(0.3)'])"
     ),
     "child_sleeping": "import subprocess; subprocess.Popen(['sleep', '600'])",
     "background_thread": (
@@ -358,7 +359,7 @@ def test_a_kernel_that_works_is_not_shut_down(matrix: Matrix) -> None:
     said: list[Any] = []
 
     def refused() -> bool:
-        said.extend((matrix.stub.report or {}).get("ended", ()))
+        said.extend(end for end in (matrix.stub.report or {}).get("ended", ()) if end["id"] == kernel)
         return bool(said)
 
     until(refused, 30, "the session to say why not")

@@ -40,7 +40,8 @@ class Activity(WorkloadReader):
         if allocation is not None:
             if any(ending.id == end.id for end in body.ended for ending in allocation.kernels_ending):
                 await self.governor.do(lambda unit: self._ended(unit, workload_id, body))
-            await watch.take(allocation, self._report(body))
+            now = self.services.clock.now()
+            await watch.take(allocation, report_of(body, now, self.services.clock.rate))
             allocation = state.allocations.get(allocation.id)
         ending = tuple(e.id for e in kernels.to_end(allocation)) if allocation is not None else ()
         self.reply(wire.ActivityAnswer(period_seconds=max(1, round(watch.period_seconds)), end_kernels=ending))
@@ -50,32 +51,6 @@ class Activity(WorkloadReader):
         if self.actor.server != f"{workload.owner}/{workload.request.server}":
             raise NotAllowed(f"only the server of {workload.id} reports on it", hint="this is no call for people")
 
-    def _report(self, body: ActivityBody) -> Report:
-        now = self.services.clock.now()
-
-        def before(seconds: int | None) -> Instant | None:
-            return None if seconds is None else Instant(max(0, now - seconds * 1000 * self.services.clock.rate))
-
-        return Report(
-            at=now,
-            kernels=tuple(
-                KernelReport(
-                    id=k.id,
-                    name=k.name,
-                    path=k.path,
-                    state=k.state,
-                    requests=k.requests,
-                    waits=k.waits,
-                    busy_at=before(k.busy_seconds_ago),
-                    edited_at=before(k.edited_seconds_ago),
-                )
-                for k in body.kernels
-            ),
-            terminals=body.terminals,
-            jobs=body.jobs,
-            edited_at=before(body.edited_seconds_ago),
-        )
-
     def _ended(self, unit: Unit, workload_id: str, body: ActivityBody) -> None:
         for end in body.ended:
             allocation = unit.allocation(unit.workload(workload_id))
@@ -84,3 +59,30 @@ class Activity(WorkloadReader):
                     unit.state, allocation, end.id, unit.now, actor=self.actor.principal, failed=end.failed
                 )
             )
+
+
+def report_of(body: ActivityBody, now: Instant, clock_rate: int) -> Report:
+    """The report with instants of the service's clock in place of ages in real seconds."""
+
+    def before(seconds: int | None) -> Instant | None:
+        return None if seconds is None else Instant(max(0, now - seconds * 1000 * clock_rate))
+
+    return Report(
+        at=now,
+        kernels=tuple(
+            KernelReport(
+                id=k.id,
+                name=k.name,
+                path=k.path,
+                state=k.state,
+                requests=k.requests,
+                waits=k.waits,
+                busy_at=before(k.busy_seconds_ago),
+                edited_at=before(k.edited_seconds_ago),
+            )
+            for k in body.kernels
+        ),
+        terminals=body.terminals,
+        jobs=body.jobs,
+        edited_at=before(body.edited_seconds_ago),
+    )
