@@ -300,7 +300,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "pools": ("pools {name}", "资源池 {name}"),
     "workload": ("{name}", "任务 {name}"),
     "priority": ("priority {name}", "优先级 {name}"),
-    "idle_evidence": ("{kind}: {text}", "{kind}：{text}"),
+    "idle_evidence": ("{kind}: {text}", "依据 {kind}：{text}"),
     "idle_evidence_since": ("{kind}: {text}, last busy {at}", "{kind}：{text}，最近活动 {at}"),
     "from_to": ("{low} to {high}", "{low} 到 {high}"),
     "no_probe": ("no probe reads this node", "没有探针读取该节点"),
@@ -322,8 +322,8 @@ DEVICE_STATES: Mapping[str, tuple[str, str]] = {
 }
 
 SIGNALS: Mapping[str, tuple[str, str]] = {
-    "gpu": ("GPU", "GPU"),
-    "cpu": ("CPU", "CPU"),
+    "gpu": ("GPU use", "GPU 使用"),
+    "cpu": ("CPU use", "CPU 使用"),
     "io": ("disk", "读写"),
     "kernel": ("kernels", "内核"),
     "terminal": ("terminals", "终端"),

@@ -48,7 +48,7 @@ VERBS: Mapping[str, Verb] = {
     "why": Verb(
         _W + "why",
         (
-            "Why it waits: the numbers compared, who holds what, until when; or whether it counts as idle.",
+            "Why it waits, for whom and until when; of what runs, whether it is idle.",
             "为什么在等：比较的数字、占用者、到何时；运行中的任务是否算空闲。",
         ),
         "hubgov why nb-7",

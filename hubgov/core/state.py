@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hubgov.clock import Instant
@@ -201,6 +202,13 @@ class State:
         """Take over what the samples of an allocation add up to. No memo depends on it but explanations, which are
         worked out anew every second."""
         self.watched[allocation] = watched
+
+    def unwatch_kernel(self, allocation: AllocationId, kernel: str) -> None:
+        """A kernel is gone, or was said not to be idle: what was seen of it counts no longer."""
+        watched = self.watched.get(allocation)
+        if watched is not None:
+            rest = {name: seen for name, seen in watched.kernels.items() if name != kernel}
+            self.watched[allocation] = replace(watched, kernels=rest)
 
     # --- reading -------------------------------------------------------------------------------------
 

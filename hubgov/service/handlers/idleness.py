@@ -6,7 +6,7 @@ from typing import Any
 
 from hubgov import wire
 from hubgov.clock import Instant
-from hubgov.control import keeping
+from hubgov.control import keeping, session
 from hubgov.control.unit import Unit
 from hubgov.core import kernels
 from hubgov.core.model import Workload
@@ -46,19 +46,14 @@ class Activity(WorkloadReader):
         ending = tuple(e.id for e in kernels.to_end(allocation)) if allocation is not None else ()
         self.reply(wire.ActivityAnswer(period_seconds=max(1, round(watch.period_seconds)), end_kernels=ending))
 
+    def _ended(self, unit: Unit, workload_id: str, body: ActivityBody) -> None:
+        for end in body.ended:
+            session.kernel_ended(unit, workload_id, self.actor, end.id, end.failed)
+
     def _check_own_server(self, workload: Workload) -> None:
         """Only the server itself reports on itself: its owner's other servers don't, nor does a person's token."""
         if self.actor.server != f"{workload.owner}/{workload.request.server}":
             raise NotAllowed(f"only the server of {workload.id} reports on it", hint="this is no call for people")
-
-    def _ended(self, unit: Unit, workload_id: str, body: ActivityBody) -> None:
-        for end in body.ended:
-            allocation = unit.allocation(unit.workload(workload_id))
-            unit.write(
-                kernels.ended(
-                    unit.state, allocation, end.id, unit.now, actor=self.actor.principal, failed=end.failed
-                )
-            )
 
 
 def report_of(body: ActivityBody, now: Instant, clock_rate: int) -> Report:
