@@ -26,7 +26,9 @@ def keep(unit: Unit, workload_id: str, actor: Actor) -> Workload:
         raise Ended(f"{workload.id} is already being stopped", hint="resume it when it has ended")
     if allocation is None or not (allocation.state is AllocationState.RUNNING or idle.in_grace(allocation)):
         raise Conflict(
-            f"{workload.id} isn't running, so there is nothing to keep", code="not_running", hint="look again"
+            f"{workload.id} isn't running, so there is nothing to keep",
+            code="not_running",
+            hint="look again in a moment",
         )
     rule = idle.rule_of(unit.state, allocation)
     if rule is None or rule.keep_count == 0:
