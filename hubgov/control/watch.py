@@ -54,6 +54,7 @@ class Watch:
         self._reports: dict[AllocationId, Report] = {}
         self._idle_power: dict[tuple[str, bool], int] = {}
         self._uses: Mapping[str, TreeUse] = {}
+        self._devices: Mapping[str, DeviceReading] = {}
         self._looked = 0.0
         self._looking = asyncio.Lock()
         self._failing = False
@@ -94,6 +95,7 @@ class Watch:
             roots = self._roots()
             uses = await asyncio.to_thread(self._meter.measure, roots, began)
             self._looked, self._uses = began, uses
+            self._devices = {d.uuid: d for probe in self._probes.values() for d in probe.latest().devices}
             self._learn_idle_power()
             await self._governor.do(lambda unit: self._sampled(unit, uses))
 
@@ -121,11 +123,8 @@ class Watch:
 
     # --- cards ---------------------------------------------------------------------------------------
 
-    def _readings(self) -> dict[str, DeviceReading]:
-        return {d.uuid: d for probe in self._probes.values() for d in probe.latest().devices}
-
     def _card(self, unit: Unit, allocation: Allocation, share: DeviceShare, use: TreeUse | None) -> CardUse:
-        reading = self._readings().get(share.uuid)
+        reading = self._devices.get(share.uuid)
         if reading is None:
             return CardUse(index=share.index, duty_percent=None)
         pids = None if reading.processes is None else {p.pid for p in reading.processes}
@@ -141,7 +140,7 @@ class Watch:
 
     def _learn_idle_power(self) -> None:
         """The least that a card draws while nothing runs on it; more once a process holds memory there."""
-        for uuid, reading in self._readings().items():
+        for uuid, reading in self._devices.items():
             duty, power = reading.utilisation_percent, reading.power_mw
             if duty is not None and duty <= DUTY_FLOOR_PERCENT and power is not None:
                 key = (uuid, bool(reading.processes))
@@ -150,10 +149,9 @@ class Watch:
     def _on_cards(self, allocation: Allocation, cards: tuple[CardUse, ...]) -> frozenset[int] | None:
         """The pids on cards of the session that work; None where that isn't known."""
         found: set[int] = set()
-        readings = self._readings()
         for share, card in zip(allocation.devices, cards, strict=True):
             if card_signal((card,)).level is not Level.IDLE:
-                reading = readings.get(share.uuid)
+                reading = self._devices.get(share.uuid)
                 if reading is None or reading.processes is None:
                     return None
                 found |= {p.pid for p in reading.processes}
