@@ -24,6 +24,7 @@ from hubgov.control import observe, policies
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
+from hubgov.control.watch import Watch
 from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
@@ -47,6 +48,8 @@ from hubgov.telemetry.simulated import SimulatedModel
 
 OBSERVE_SECONDS = 5.0
 RENEW_SECONDS = 5.0
+WATCH_SECONDS = 1.0
+"""How often it is asked whether a telemetry period has passed."""
 BOOKS_SECONDS = 3600.0
 SETTLE_SECONDS = 5.0
 """How long an end waits for starts and stops that are under way."""
@@ -136,6 +139,8 @@ class Service:
         self.reconciler = Reconciler(
             self.governor, engines, self.attachments, self._log, self._still_held, self._strangers.left
         )
+        probes = {config.node_name: self.probe}
+        self.watch = Watch(self.governor, probes, self._site, self._log)
         stock = asyncio.create_task(self.reconciler.take_stock())
         await asyncio.sleep(0)  # so that it is the writer's first
         self._tasks.append(asyncio.create_task(self.governor.run()))
@@ -148,6 +153,7 @@ class Service:
         self._closing.callback(alarm.stop)
         alarm.every(SWEEP_SECONDS, "sweep", self.governor.sweep)
         alarm.every(OBSERVE_SECONDS, "observe", self._observe)
+        alarm.every(WATCH_SECONDS, "watch", self.watch.tick)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
         alarm.every(BOOKS_SECONDS, "books", self._check_books_lately)
         alarm.start()
@@ -188,6 +194,7 @@ class Service:
             isolation=self._isolation,
             feed=feed,
             limits=Limits(self._config.changes_at_once, self._config.changes_per_second),
+            watch=self.watch,
             log=self._log,
         )
         app = application.make(services)
@@ -249,15 +256,17 @@ class Service:
         self._check_books(Instant(self.clock.now() - lately))
 
     def _holders(self) -> Mapping[str, tuple[int, ...]]:
-        """Which processes hold each device: what a simulated probe shows load by."""
-        if not hasattr(self, "governor"):
+        """Which processes hold each device: what a simulated probe shows load by. Of a notebook what it runs, since
+        a server that is only looked at uses no card."""
+        if not hasattr(self, "watch"):
             return {}
-        return {
-            share.uuid: (allocation.main.pid,)
-            for allocation in self.governor.state.allocations.values()
-            if allocation.main is not None
-            for share in allocation.devices
-        }
+        found: dict[str, tuple[int, ...]] = {}
+        for allocation in self.governor.state.allocations.values():
+            working = self.watch.working(allocation.id)
+            if allocation.main is not None:
+                pids = working if working is not None else (allocation.main.pid,)
+                found |= {share.uuid: pids for share in allocation.devices}
+        return found
 
     def _still_held(self, allocation: Allocation) -> bool:
         """Whether the probe sees a living process on a card of an allocation that ought to be free.

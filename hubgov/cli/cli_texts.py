@@ -68,6 +68,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "log_gap": ("{bytes} bytes were left out here{why}", "此处略去 {bytes} 字节{why}"),
     "hint_why": ("hubgov why {id}", "hubgov why {id}"),
     "cancelled": ("{id}: {state}", "{id}：{state}"),
+    "kept": ("{id}: kept until {until}; keeps left: {left}", "{id}：保留至 {until}，剩余保留次数 {left}"),
+    "was_idle": ("idle: {what}", "空闲依据：{what}"),
     "decided": ("{id}: {state}", "{id}：{state}"),
     "decided_until": ("{id}: {state}, until {at}", "{id}：{state}，至 {at}"),
     "of_team": ("team {team}", "团队 {team}"),
@@ -139,6 +141,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "user": ("USER", "用户"), "day": ("DAY", "日期"), "list_cost": ("LIST COST", "目录价费用"),
     "borrowed_hours": ("BORROWED HOURS", "借用小时"), "failed_hours": ("FAILED HOURS", "启动失败小时"),
     "overhead_hours": ("OVERHEAD HOURS", "开销小时"),
+    "sign": ("SIGN", "迹象"), "level": ("LEVEL", "状态"), "evidence": ("EVIDENCE", "依据"),
+    "last_busy": ("LAST BUSY", "最近活动"), "age": ("AGE", "时效"), "idle_phase": ("IDLE", "空闲状态"),
+    "idle_deadline": ("IDLE DEADLINE", "空闲期限"), "keeps_left": ("KEEPS LEFT", "剩余保留次数"),
     "needs": ("NEEDS A YES OF", "待批准人"),
 }  # fmt: skip
 
@@ -155,6 +160,14 @@ EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
     "denied": ("denied", "已拒绝"),
     "lapsed": ("lapsed", "已失效"),
     "withdrawn": ("withdrawn", "已撤回"),
+}
+
+IDLE_PHASES: Mapping[str, tuple[str, str]] = {
+    "active": ("no", "否"),
+    "suspect": ("yes, only observed", "是，仅观察"),
+    "asked": ("yes, owner asked", "是，已询问"),
+    "kept": ("kept", "已保留"),
+    "grace": ("yes, about to stop", "是，即将停止"),
 }
 
 DOCUMENTS: Mapping[str, tuple[str, str]] = {

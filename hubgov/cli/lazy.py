@@ -71,8 +71,8 @@ VERBS: Mapping[str, Verb] = {
     "why": Verb(
         _W + "why",
         (
-            "Why it waits: the numbers compared, who holds what, until when.",
-            "为什么在等：比较的数字、占用者、到何时。",
+            "Why it waits, for whom and until when; of what runs, whether it is idle.",
+            "为什么在等：比较的数字、占用者、到何时；运行中的任务是否算空闲。",
         ),
         "hubgov why nb-7",
     ),
@@ -89,6 +89,15 @@ VERBS: Mapping[str, Verb] = {
         more=(
             "The exit code is 3 when the policy denies it and 6 when somebody has to agree first.",
             "被策略拒绝时退出码为 3，需要他人批准时为 6。",
+        ),
+    ),
+    "keep": Verb(
+        _W + "keep",
+        ("Keep an idle session that was asked about.", "保留被询问的空闲会话。"),
+        "hubgov keep nb-7",
+        more=(
+            "The exit code is 3 when it was kept as often as its queue allows.",
+            "达到队列允许的保留次数时退出码为 3。",
         ),
     ),
     "cancel": Verb(_W + "cancel", ("Stop a workload.", "停止一个任务。"), "hubgov cancel nb-7 --reason done"),

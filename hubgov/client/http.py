@@ -111,6 +111,10 @@ class Client:
             raise NeedsApproval(extension)
         return extension
 
+    def keep(self, workload_id: str) -> wire.Workload:
+        """Keep an idle session that was asked about. PolicyDenied when it was kept as often as the queue allows."""
+        return read(wire.Workload, self._send("POST", f"/workloads/{part(workload_id)}/keep", {}))
+
     def why(self, workload_id: str) -> wire.Decision:
         """Why it waits, or on what terms it runs. Ended when it is over."""
         return read(wire.Decision, self._get(f"/workloads/{part(workload_id)}/why"))

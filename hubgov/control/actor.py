@@ -26,6 +26,8 @@ class Actor:
     from_server: bool = False
     since: Instant = Instant(0)
     """Since when this user has had the name: what is older was a deleted user's."""
+    server: str = ""
+    """Of a notebook server's own token: which one, `owner/name`."""
 
     @property
     def principal(self) -> str:

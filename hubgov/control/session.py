@@ -10,6 +10,7 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
+from hubgov.core import kernels
 from hubgov.core.model import (
     Allocation,
     AllocationId,
@@ -194,6 +195,16 @@ def saved(unit: Unit, workload_id: str, actor: Actor, record: SaveRecord) -> Non
     unit.write([Change(event="documents_saved", before=None, after=record, actor=actor.principal)])
     if allocation.save == record.id:
         unit.write(save_answered(unit.state, allocation, unit.now, actor=actor.principal))
+
+
+def kernel_ended(unit: Unit, workload_id: str, actor: Actor, kernel: str, failed: str) -> None:
+    """What came of a kernel that the session was told to shut down: done, or why not. Nobody asked: no news."""
+    workload = unit.workload(workload_id)
+    _check_own(workload, actor)
+    allocation = unit.allocation(workload)
+    changes = kernels.ended(unit.state, allocation, kernel, unit.now, actor=actor.principal, failed=failed)
+    if unit.write(changes) and not failed:
+        unit.state.unwatch_kernel(allocation.id, kernel)
 
 
 def _check_own(workload: Workload, actor: Actor) -> None:

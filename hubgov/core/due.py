@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hubgov.clock import Instant
+from hubgov.core import idle, kernels
 from hubgov.core.lease import due_notice, notice_id
 from hubgov.core.model import Allocation, Change, Workload
 from hubgov.core.policy import Kind, Mode
@@ -67,7 +68,13 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
         case _S.RUNNING if enforced and _ended(allocation, now):
             return _lease_ended(state, allocation)
         case _S.RUNNING:
-            return _warning(state, allocation, now)
+            return (
+                _warning(state, allocation, now)
+                or idle.step(state, allocation, now)
+                or kernels.step(state, allocation, now)
+            )
+        case _S.EXPIRING if idle.in_grace(allocation):
+            return idle.step(state, allocation, now)
         case _S.EXPIRING if enforced and allocation.stop_at is not None and now >= allocation.stop_at:
             return _grace_ended(state, allocation, now)
         case _S.STOPPING | _S.RELEASING if now >= stop_overdue_at(state, allocation):

@@ -13,6 +13,7 @@ from typing import NewType
 
 from hubgov.clock import Instant
 from hubgov.core.devices import DeviceKey, SeenNode
+from hubgov.core.idleness import Idleness, KernelEnding
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.states import CHARGED, AllocationState, WorkloadState
 
@@ -225,6 +226,8 @@ class Allocation:
     """When a job in STOPPING is killed if it didn't go by itself; None: `term_ms` after the stop was sent."""
     tariffs: tuple[Tariff, ...] = ()
     """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
+    idle: Idleness = Idleness()
+    kernels_ending: tuple[KernelEnding, ...] = ()
 
     @property
     def charged(self) -> bool:
@@ -281,6 +284,10 @@ class Notice:
     lease_version: int
     deadline: Instant
     issued_at: Instant
+    quiet_ms: int = 0
+    """Of an idle session or kernel: for how long."""
+    subject: str = ""
+    """What it is about besides the session: the document of a kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

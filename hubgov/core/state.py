@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hubgov.clock import Instant
@@ -35,6 +36,7 @@ from hubgov.core.past_use import PastUse, Segment
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.quota import Place, QuotaTree
 from hubgov.core.states import AllocationState, WorkloadState
+from hubgov.core.watching import Watched
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -62,6 +64,10 @@ class State:
         """Kinds whose engine doesn't answer: nothing of them is admitted. Seen anew after a restart, not kept."""
         self.back_at: dict[Kind, Instant] = {}
         """When an engine that had been away answered again: start deadlines count from there."""
+        self.watched: dict[AllocationId, Watched] = {}
+        """What the samples of each running allocation add up to. Seen anew after a restart, not kept."""
+        self.began = Instant(0)
+        """When this process took over: nothing is stopped for idleness within the rule's grace of it."""
         self._trees: dict[tuple[ChargeKey, Instant | None], QuotaTree] = {}
         self._windowed: frozenset[ChargeKey] = quota.windowed(policy)
         self._memo: dict[Any, Any] = {}
@@ -181,6 +187,7 @@ class State:
         self.notices = {k: n for k, n in self.notices.items() if n.allocation in self.allocations}
         self.extensions = {k: e for k, e in self.extensions.items() if e.workload in self.workloads}
         self.saves = {k: s for k, s in self.saves.items() if s.workload in self.workloads}
+        self.watched = {k: w for k, w in self.watched.items() if k in self.allocations}
         self._forget()
         self.past.forget_until(Instant(now - HALF_LIVES * self.policy.fairness.half_life_ms))
 
@@ -194,6 +201,18 @@ class State:
         self.away -= kinds
         self.back_at |= dict.fromkeys(kinds, now)
         self._forget()
+
+    def watch(self, allocation: AllocationId, watched: Watched) -> None:
+        """Take over what the samples of an allocation add up to. No memo depends on it but explanations, which are
+        worked out anew every second."""
+        self.watched[allocation] = watched
+
+    def unwatch_kernel(self, allocation: AllocationId, kernel: str) -> None:
+        """A kernel is gone, or was said not to be idle: what was seen of it counts no longer."""
+        watched = self.watched.get(allocation)
+        if watched is not None:
+            rest = {name: seen for name, seen in watched.kernels.items() if name != kernel}
+            self.watched[allocation] = replace(watched, kernels=rest)
 
     # --- reading -------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from typing import Any
 from hubgov.control.actor import Actor
 from hubgov.errors import NotAllowed
 
+_SERVER = "access:servers!server="
+
 
 def actor_of(model: Mapping[str, Any]) -> Actor:
     """The actor behind the hub's model of a user or service.
@@ -22,10 +24,12 @@ def actor_of(model: Mapping[str, Any]) -> Actor:
         )
     scopes = frozenset(model.get("scopes") or ())
     from_session = bool(model.get("session_id"))
+    servers = [s.removeprefix(_SERVER) for s in sorted(scopes) if s.startswith(_SERVER)]
     return Actor(
         name=str(model["name"]),
         kind=str(model.get("kind", "user")),
         groups=frozenset(model.get("groups") or ()),
         scopes=scopes,
-        from_server=not from_session and any(s.startswith("access:servers!server=") for s in scopes),
+        from_server=not from_session and bool(servers),
+        server=servers[0] if servers and not from_session else "",
     )

@@ -23,6 +23,7 @@ from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor, Key
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
+from hubgov.control.watch import Watch
 from hubgov.core.model import AllocationId
 from hubgov.core.policy import Kind
 from hubgov.service import reading_json
@@ -77,6 +78,7 @@ class Services:
     isolation: str
     limits: Limits
     feed: Feed
+    watch: Watch
     log: logging.Logger
 
 

@@ -141,6 +141,7 @@ Span = Annotated[int, BeforeValidator(_span), Field(json_schema_extra=_SPAN_SCHE
 Memory = Annotated[int, BeforeValidator(_memory), Field(json_schema_extra={"type": "string"})]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=MOST)]
 Count = Annotated[int, Field(strict=True, ge=0, le=10**6)]
+Age = Annotated[int, Field(strict=True, ge=0, le=MOST)]
 Attempt = Annotated[int, Field(strict=True, ge=1, le=10**9)]
 
 
@@ -316,6 +317,32 @@ class SaveBody(Strict):
     kernels: Annotated[list[KernelBody], Field(max_length=1000)] = Field(default_factory=list)
     terminals: Count = 0
     error: Text = ""
+
+
+class KernelActivityBody(Strict):
+    id: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    name: Annotated[str, StringConstraints(max_length=200)]
+    path: Annotated[str, StringConstraints(max_length=4096)] = ""
+    state: Literal["starting", "alive", "restarting", "dead"] = "alive"
+    requests: Count = 0
+    waits: bool = False
+    busy_seconds_ago: Age | None = None
+    edited_seconds_ago: Age | None = None
+
+
+class KernelEndBody(Strict):
+    id: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    failed: Annotated[str, StringConstraints(max_length=200)] = ""
+
+
+class ActivityBody(Strict):
+    """What the server extension says of its session."""
+
+    kernels: Annotated[list[KernelActivityBody], Field(max_length=200)] = Field(default_factory=list)
+    terminals: Count = 0
+    jobs: Count = 0
+    edited_seconds_ago: Age | None = None
+    ended: Annotated[list[KernelEndBody], Field(max_length=200)] = Field(default_factory=list)
 
 
 class HoldBody(Strict):

@@ -23,6 +23,7 @@ from hubgov.core.ranking import lines
 from hubgov.core.state import State
 from hubgov.core.states import METERED, AllocationState, public_state
 from hubgov.core.transitions import stop_due_at
+from hubgov.service import idle_documents
 from hubgov.service.sentences import Reader
 
 SHARED_MS = 1000
@@ -136,6 +137,7 @@ class Desk:
             started_at=_time(workload.started_at),
             ended_at=_time(workload.ended_at),
             **self._lease(workload, allocation),
+            **idle_documents.fields(self.state, live, self.now),
             position=lines(self.state, self.judged_at).get(workload.id, (None, None))[0],
             latest_start=_time(decision.latest_start) if decision and live is None else None,
             latest_start_basis=decision.latest_start_basis if decision and live is None else "none",
@@ -247,6 +249,8 @@ class Desk:
                 threshold_seconds=n.threshold_ms // 1000,
                 deadline=to_rfc3339(n.deadline),
                 issued_at=to_rfc3339(n.issued_at),
+                quiet_seconds=n.quiet_ms // 1000,
+                subject=n.subject,
             )
             for n in sorted(found, key=lambda n: (n.issued_at, n.id))
             if n.lease_version == live.lease.version or n.threshold_ms == 0  # decisions are of no lease version
@@ -279,8 +283,10 @@ class Desk:
 
         `simulated` tells of a request that is no workload yet whether the devices it asks for are made up.
         """
+        live = self.state.allocation_of(workload) if workload is not None and workload.live else None
         if workload is not None:
-            simulated = self._simulated(workload, self.state.allocation_of(workload) if workload.live else None)
+            simulated = self._simulated(workload, live)
+        inside = workload is not None and may_read(self.actor, self.state.policy, workload)
         return wire.Decision(
             outcome=decision.outcome.value,
             code=decision.code,
@@ -296,6 +302,7 @@ class Desk:
             policy_version=decision.policy_version,
             next_steps=self.reader.steps(decision),
             simulated=simulated,
+            signals=idle_documents.signals(self.state, live, self.reader) if inside else (),
         )
 
     def _blocker(self, b: Blocker) -> wire.Blocker:

@@ -55,6 +55,10 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("this idempotency key came with another request before", "该幂等键已用于另一个请求"),
     ("{limit} spawns wait attached already", "已有 {limit} 个启动请求在等待"),
     ("too many changes at once", "短时间内更改过多"),
+    # idle
+    ("{id} isn't running, so there is nothing to keep", "{id} 未在运行，无需保留"),
+    ("{id} wasn't asked whether it is still needed", "尚未询问 {id} 是否仍需要"),
+    ("only the server of {id} reports on it", "只有 {id} 的服务器可以报告其活动"),
     # requests for more time
     ("no request {id} of live work", "没有进行中任务的申请 {id}"),
     ("{id} is not yours to decide on", "你不能审批 {id}"),

@@ -140,6 +140,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "saved": ("Saved documents", "已保存的文档"),
     "saved_at": ("saved {at}", "{at} 已保存"),
     "none_saved": ("No open document was saved.", "没有保存打开的文档。"),
+    "was_idle": ("Why it counted as idle", "空闲依据"),
     "lost": ("Lost", "未保存"),
     "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
     "files_kept": ("Files in your home are kept.", "主目录中的文件会保留。"),

@@ -37,6 +37,7 @@ class View:
     request: str
     documents: tuple[Line, ...]
     lost: tuple[str, ...]
+    evidence: tuple[str, ...]
     returned: str
     used: str
     cost: str
@@ -78,6 +79,7 @@ def as_view(receipt: Receipt, lang: str, options: Mapping[str, Any]) -> View:
             if d.outcome == "saved"
         ),
         lost=receipt.lost,
+        evidence=receipt.evidence,
         returned=returned if workload.gpus else "",
         used=used,
         cost=texts.money(receipt.cost.amount, receipt.cost.currency),

@@ -15,7 +15,7 @@ from hubgov.core.policy import Kind
 from hubgov.core.states import AllocationState
 from hubgov.errors import Invalid, NotFound
 from hubgov.ledger import reading
-from hubgov.service import environment, spawn_options
+from hubgov.service import environment, idle_documents, spawn_options
 from hubgov.service.bodies import (
     AttemptBody,
     EndedBody,
@@ -183,6 +183,7 @@ class ReceiptOfWorkload(WorkloadReader):
             devices_free_at=to_rfc3339(last.ended_at) if last and last.ended_at else None,
             # A job saves what it saves: nobody asked it to, and nobody knows.
             lost=facts.lost(desk.lang) if workload.kind is Kind.NOTEBOOK else (),
+            evidence=idle_documents.evidence(last, desk.reader),
             timezone=desk.state.policy.timezone,
         )
 
