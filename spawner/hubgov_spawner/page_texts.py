@@ -177,10 +177,41 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "start_named": ("start", "启动"),
     "delete": ("delete", "删除"),
     "never": ("Never", "从未"),
+    # sign-in and errors
+    "sign_in": ("Sign in", "登录"),
+    "username": ("Username:", "用户名："),
+    "password": ("Password:", "密码："),
+    "show_password": ("Show password", "显示密码"),
+    "hide_password": ("Hide password", "隐藏密码"),
+    "insecure": (
+        "This hub is reached over HTTP without encryption. Its administrator should enable HTTPS.",
+        "当前通过未加密的 HTTP 访问该 hub，管理员应启用 HTTPS。",
+    ),
+    "wrong_password": ("Invalid username or password", "用户名或密码错误"),
+    "not_found": ("There is no such page.", "没有该页面。"),
+    "no_access": (
+        "There is nothing here that you may see. Ask the owner or an administrator if you should.",
+        "此处没有可访问的内容。如需访问，请联系所有者或管理员。",
+    ),
+    "not_found_status": ("Not Found", "未找到"),
+    "forbidden": ("Forbidden", "禁止访问"),
+    "unavailable": ("Service Unavailable", "服务不可用"),
+    "server_error": ("Internal Server Error", "服务器内部错误"),
     # a server that stops
     "stopping_title": ("Your server is stopping", "服务器正在停止"),
     "stopping_then": ("You can start it again when it has stopped.", "停止后可重新启动。"),
 }
+
+
+HUB_SAYS: Mapping[str, str] = {
+    "Invalid username or password": "wrong_password",
+    "No access to resources or resources not found": "no_access",
+    "Not Found": "not_found_status",
+    "Forbidden": "forbidden",
+    "Service Unavailable": "unavailable",
+    "Internal Server Error": "server_error",
+}
+"""Everyday sentences of the hub itself, and what they are here."""
 
 
 def say(key: str, lang: str, **facts: object) -> str:

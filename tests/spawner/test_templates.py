@@ -137,6 +137,44 @@ def test_the_stock_page_is_the_one_these_pages_were_made_for() -> None:
     assert '<html lang="en">' in Path(STOCK, "page.html").read_text()
 
 
+@pytest.mark.parametrize("template", pages.STOCK_PHRASES)
+def test_every_phrase_that_is_replaced_stands_in_the_stock_template(template: str) -> None:
+    source = Path(STOCK, template).read_text()
+    assert [phrase for phrase in pages.STOCK_PHRASES[template] if phrase not in source] == []
+
+
+def test_the_sign_in_page_is_in_the_readers_language() -> None:
+    facts = {
+        "authenticator_login_url": "/hub/login",
+        "authenticator": SimpleNamespace(request_otp=False),
+        "xsrf": "t",
+    }
+    wrong = "Invalid username or password"
+    chinese = render("login.html", accept="zh", login_error=wrong, **facts)
+    for text in ("<h1>登录</h1>", "用户名：", "密码：", "用户名或密码错误", 'title="显示密码"', "value='登录'"):
+        assert text in chinese, text
+    english = render("login.html", login_error=wrong, **facts)
+    for text in ("Sign in", "Username", "Password:", wrong, "JupyterHub seems"):
+        assert text not in chinese, text
+    assert "<h1>Sign in</h1>" in english
+    assert wrong in english
+    assert "something else &lt;b&gt;" in render(
+        "login.html", accept="zh", login_error="something else <b>", **facts
+    )
+
+
+def test_a_page_that_is_not_there_says_so_and_nothing_else() -> None:
+    for accept, text in (("en", "There is no such page."), ("zh", "没有该页面。")):
+        html = render("404.html", accept=accept, status_code=404, status_message=None)
+        assert text in html
+        assert "None" not in html
+        assert "moons" not in html
+    facts = {"status_code": 404, "status_message": "Not Found"}
+    html = render("error.html", accept="zh", message="No access to resources or resources not found", **facts)
+    assert "404 : 未找到" in html
+    assert "此处没有可访问的内容" in html
+
+
 @pytest.mark.parametrize(
     ("accept", "cookie", "query", "lang"),
     [
