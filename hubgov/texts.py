@@ -330,7 +330,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "pools": ("pools {name}", "资源池 {name}"),
     "workload": ("{name}", "任务 {name}"),
     "priority": ("priority {name}", "优先级 {name}"),
-    "idle_evidence": ("{kind}: {text}", "依据 {kind}：{text}"),
+    "idle_evidence": ("{kind}: {text}", "{kind}：{text}"),
     "idle_evidence_since": ("{kind}: {text}, last busy {at}", "{kind}：{text}，最近活动 {at}"),
     "from_to": ("{low} to {high}", "{low} 到 {high}"),
     "no_probe": ("no probe reads this node", "没有探针读取该节点"),

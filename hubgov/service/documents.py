@@ -129,7 +129,7 @@ class Desk:
             memory_mib=request.memory_mib,
             cpus=request.cpus,
             ram_mib=request.ram_mib,
-            devices=_device_refs(live),
+            devices=_device_refs(allocation),
             simulated=self._simulated(workload, allocation),
             entitled=self._entitled(live),
             preemptible=request.preemptible,

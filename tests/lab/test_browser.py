@@ -236,6 +236,13 @@ async def test_it_speaks_chinese_without_a_language_pack(standin: Standin, workp
         assert await tab.locator(".hubgov-Popover").get_by_text(re.compile("^延长至")).is_disabled()
 
 
+async def test_a_new_user_is_asked_about_no_news(standin: Standin, workplace: Path) -> None:
+    unasked = {"apputils-extension/notification": {"fetchNews": "none", "checkForUpdates": True}}
+    async with lab(workplace, environment(standin, workplace), **unasked) as address, page(address) as tab:
+        await tab.locator("button.hubgov-StatusItem").get_by_text(re.compile("left$")).wait_for()
+        assert await tab.locator(".Toastify__toast", has_text="news").count() == 0
+
+
 async def test_a_plain_lab_shows_nothing(workplace: Path) -> None:
     async with lab(workplace, {}) as address, page(address) as tab:
         problems: list[str] = []
