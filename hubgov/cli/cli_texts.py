@@ -63,6 +63,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "still_waiting": ("{id} still waits after {span}: {why}", "{id} 在 {span} 后仍在等待：{why}"),
     "hint_why": ("hubgov why {id}", "hubgov why {id}"),
     "cancelled": ("{id}: {state}", "{id}：{state}"),
+    "stop_ordered": ("{id} stops at {at}; its owner is told", "{id} 将于 {at} 停止；已告知其所有者"),
     "decided": ("{id}: {state}", "{id}：{state}"),
     "decided_until": ("{id}: {state}, until {at}", "{id}：{state}，至 {at}"),
     "of_team": ("team {team}", "团队 {team}"),

@@ -80,9 +80,14 @@ class Client:
         """What would happen to this request now, with its cost. A refusal is an answer here, not an error."""
         return read(wire.Decision, self._send("POST", "/plan", body))
 
-    def cancel(self, workload_id: str, *, reason: str = "", now: bool = False) -> wire.Workload:
-        """Stop it, in whatever state it is; `now` leaves out the time to save."""
-        body = {"reason": reason, "now": now}
+    def cancel(
+        self, workload_id: str, *, reason: str = "", now: bool = False, grace_seconds: int | None = None
+    ) -> wire.Workload:
+        """Stop it, in whatever state it is; `now` leaves out the time to save, `grace_seconds` says how long a
+        running notebook still has."""
+        body: dict[str, Any] = {"reason": reason, "now": now}
+        if grace_seconds is not None:
+            body["grace_seconds"] = grace_seconds
         return read(wire.Workload, self._send("DELETE", f"/workloads/{part(workload_id)}", body))
 
     def extend(

@@ -14,7 +14,7 @@ from hubgov.core.lease import judge_extension
 from hubgov.core.model import Change, ExtensionId, ExtensionRequest, ExtensionState, Notice, Workload
 from hubgov.core.policy import Policy
 from hubgov.core.state import State
-from hubgov.errors import Conflict, Invalid, NotAllowed, NotFound
+from hubgov.errors import Conflict, Ended, Invalid, NotAllowed, NotFound
 
 _OPEN = ExtensionState.NEEDS_APPROVAL
 
@@ -60,6 +60,8 @@ def approve(unit: Unit, extension_id: str, actor: Actor, *, by_ms: int | None, r
     """Grant an open request, or part of it. Refused with the numbers where the queue's longest time forbids it."""
     request, workload = _open(unit, extension_id, actor)
     allocation = unit.allocation(workload)
+    if allocation.outcome is not None:
+        raise Ended(f"{workload.id} is already being stopped", hint="resume it when it has ended")
     asked = _left_to_grant(request, allocation.lease.expires_at)
     if by_ms is not None and by_ms > asked:
         raise Invalid(

@@ -69,7 +69,7 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
             return _lease_ended(state, allocation)
         case _S.RUNNING:
             return _warning(state, allocation, now)
-        case _S.EXPIRING if enforced and allocation.stop_at is not None and now >= allocation.stop_at:
+        case _S.EXPIRING if (enforced or allocation.outcome is not None) and _grace_over(allocation, now):
             return _grace_ended(state, allocation, now)
         case _S.STOPPING | _S.RELEASING if now >= stop_overdue_at(state, allocation):
             return moved(state, allocation, Event.STOP_OVERDUE, now, reason="stop_timeout")
@@ -79,6 +79,10 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
 
 def _ended(allocation: Allocation, now: Instant) -> bool:
     return allocation.lease.expires_at is not None and now >= allocation.lease.expires_at
+
+
+def _grace_over(allocation: Allocation, now: Instant) -> bool:
+    return allocation.stop_at is not None and now >= allocation.stop_at
 
 
 def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
@@ -97,7 +101,9 @@ def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
 
 
 def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
-    """The stop is sent."""
+    """The stop is sent: because the lease ended, or because somebody had ordered it."""
+    if allocation.outcome is not None:
+        return moved(state, allocation, Event.GRACE_ENDED, now, reason=allocation.stop_reason, stop_at=now)
     reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
     reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
     return moved(

@@ -97,6 +97,8 @@ class Workload:
     exit_code: int | None = None
     signal: int | None = None
     note: str = ""
+    ended_by: str = ""
+    """Who ended it when it wasn't its owner; `note` says why."""
     not_before: Instant | None = None
     """Back-off: not eligible before this."""
     extensions_used: int = 0
@@ -212,6 +214,9 @@ class Allocation:
     """Started with nobody attached: released unless somebody opens it before this."""
     stop_now: bool = False
     """The stop was asked for without grace."""
+    stop_by: str = ""
+    stop_reason: str = ""
+    """Who, not its owner, had it stopped, and why: told in the receipt."""
     tariffs: tuple[Tariff, ...] = ()
     """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
 
@@ -260,7 +265,8 @@ class ExtensionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A warning that was due: once per (allocation, lease version, threshold), recorded before it is shown."""
+    """What a session is told, recorded before it is shown: a warning that was due (once per allocation, lease
+    version and threshold), a decision, a stop by another."""
 
     id: str
     allocation: AllocationId
@@ -270,6 +276,9 @@ class Notice:
     lease_version: int
     deadline: Instant
     issued_at: Instant
+    by: str = ""
+    reason: str = ""
+    """Of a stop by another: who, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,6 +120,7 @@ class Desk:
             exit_code=workload.exit_code,
             signal=workload.signal,
             note=workload.note if inside else "",
+            ended_by=workload.ended_by if inside else "",
             gpus=wire.gpus(allocation.milli_gpus if allocation else request.smallest),
             flavor=allocation.flavor if allocation else next(iter(request.flavors), None),
             nodes=request.nodes or "any",
@@ -166,6 +167,8 @@ class Desk:
         if decision is not None:
             return self.reader.headline(decision, workload)
         reason = texts.word(texts.END_REASONS, workload.end_reason or "completed", self.lang)
+        if workload.ended_by and may_read(self.actor, self.state.policy, workload):
+            reason += texts.word(texts.WORDS, "stopped_by", self.lang, who=workload.ended_by, why=workload.note)
         return texts.say("ended", self.lang, reason=reason)
 
     def state_word(self, workload: Workload) -> str:
@@ -234,6 +237,8 @@ class Desk:
                 threshold_seconds=n.threshold_ms // 1000,
                 deadline=to_rfc3339(n.deadline),
                 issued_at=to_rfc3339(n.issued_at),
+                by=n.by,
+                reason=n.reason,
             )
             for n in sorted(found, key=lambda n: (n.issued_at, n.id))
             if n.lease_version == live.lease.version or n.threshold_ms == 0  # decisions are of no lease version

@@ -56,6 +56,8 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("{asked} is more than the {most} s that were asked for", "{asked} 秒超过所申请的 {most} 秒"),
     ("{id} has as much time as was asked for already", "{id} 已有所申请的时长"),
     ("a denial needs a reason", "拒绝须说明理由"),
+    ("stopping another's work needs a reason", "停止他人的任务须说明理由"),
+    ("a stop at once has no grace", "立即停止没有宽限期"),
     # the policy
     ("errors in the policy: {count}; nothing was applied", "策略有 {count} 处错误，未应用"),
     ("the policy is at version {now}, your edit began at {begun}", "策略已是版本 {now}，你的修改始于版本 {begun}"),
@@ -180,6 +182,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("resume it when it has ended", "结束后可继续"),
     ("look at the new end first", "请先查看新的到期时间"),
     ("say why", "请说明理由"),
+    ("give either now or grace_seconds", "now 与 grace_seconds 只能给出一个"),
     ("start it from the hub's page", "请从 hub 页面启动"),
     ("start one from the hub's page", "请从 hub 页面启动"),
     ("submit other work in your own name", "其他任务请以自己的名义提交"),

@@ -8,6 +8,8 @@ export interface INotice {
   threshold_seconds: number;
   deadline: string;
   issued_at: string;
+  by: string;
+  reason: string;
 }
 
 export interface IMoney {

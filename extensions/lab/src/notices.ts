@@ -19,6 +19,10 @@ export function noticeText(notice: INotice, session: Session, texts: Texts): str
   if (notice.kind === 'extension_granted' || notice.kind === 'extension_denied') {
     return decidedText(notice, session, texts);
   }
+  if (notice.kind === 'stop_ordered') {
+    const why = notice.reason ? __(' Reason: %1', notice.reason) : '';
+    return fitting(__('%1 stops this session at %2. Documents are being saved.', notice.by, at) + why);
+  }
   if (notice.kind === 'idle') {
     return fitting(__('No GPU or kernel activity. This GPU is taken back at %1 unless you run something.', at));
   }
@@ -102,13 +106,13 @@ export class Notices {
     if (this.last !== null) {
       Notification.dismiss(this.last.toast);
     }
-    const idle = notice.kind === 'idle';
+    const extensible = notice.kind !== 'idle' && notice.kind !== 'stop_ordered';
     const toast = Notification.warning(noticeText(notice, this.session, this.texts), {
       autoClose: false,
       actions: [
-        ...(idle
-          ? []
-          : [{ label: __('Extend'), displayType: 'accent' as const, callback: () => void this.actions.extend() }]),
+        ...(extensible
+          ? [{ label: __('Extend'), displayType: 'accent' as const, callback: () => void this.actions.extend() }]
+          : []),
         { label: __('Why'), callback: () => void this.actions.why() }
       ]
     });
