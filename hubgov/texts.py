@@ -264,6 +264,14 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "stopped_by": (" (by {who}: {why})", "（由 {who} 停止：{why}）"),
 }
 
+EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
+    "granted": ("granted", "已批准"),
+    "needs_approval": ("needs approval", "待审批"),
+    "denied": ("denied", "已拒绝"),
+    "lapsed": ("lapsed", "已失效"),
+    "withdrawn": ("withdrawn", "已撤回"),
+}
+
 DEVICE_STATES: Mapping[str, tuple[str, str]] = {
     "free": ("free", "空闲"),
     "partly": ("partly in use", "部分占用"),

@@ -143,14 +143,6 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "needs_approval": ("needs approval", "需要审批"),
 }
 
-EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
-    "granted": ("granted", "已批准"),
-    "needs_approval": ("needs approval", "待审批"),
-    "denied": ("denied", "已拒绝"),
-    "lapsed": ("lapsed", "已失效"),
-    "withdrawn": ("withdrawn", "已撤回"),
-}
-
 DOCUMENTS: Mapping[str, tuple[str, str]] = {
     "saved": ("saved", "已保存"),
     "not_saved": ("not saved", "未保存"),

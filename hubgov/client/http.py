@@ -171,12 +171,19 @@ class Client:
         self,
         *,
         workload: str | None = None,
+        actor: str | None = None,
+        event: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
         all_events: bool = False,
         limit: int = 100,
         cursor: str | None = None,
     ) -> docs.Page[docs.JournalLine]:
-        """Who did what and why, newest first. Without a workload for admins only."""
-        query = {"workload": workload, "all": "1" if all_events else None, "limit": limit, "cursor": cursor}
+        """Who did what and why, newest first. Without a workload for admins, and leads of their teams."""
+        query = {
+            "workload": workload, "actor": actor, "event": event, "from": start, "to": end,
+            "all": "1" if all_events else None, "limit": limit, "cursor": cursor,
+        }  # fmt: skip
         return self._page(docs.JournalLine, "/audit", query)
 
     def policy(self) -> docs.PolicyText:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hubgov.clock import Instant
-from hubgov.control.actor import Actor, check_seen
+from hubgov.control.actor import Actor, check_seen, may_see
 from hubgov.control.granting import grant
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
@@ -40,6 +40,16 @@ def may_decide(
         if actor.is_user(approver):
             return True
     return False
+
+
+def decides(actor: Actor, state: State, request: ExtensionRequest, now: Instant) -> bool:
+    """Whether it is this one's to decide on an open request."""
+    workload = state.workloads.get(request.workload)
+    # Before anything is worked out for somebody who may not decide in any case.
+    if workload is None or not actor.approver or not may_see(actor, state.policy, workload):
+        return False
+    delayed = teams_delayed_by(state, request, now)
+    return may_decide(actor, state.policy, workload, request.requested_by, delayed)
 
 
 def delayed_by(state: State, request: ExtensionRequest, now: Instant) -> tuple[Delay, ...]:

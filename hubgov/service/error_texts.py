@@ -17,6 +17,14 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("the spawner starts notebooks only", "spawner 只启动笔记本"),
     # streams
     ("{count} streams are open", "已打开 {count} 个事件流"),
+    # the audit
+    ("event: there is no {name}", "event：没有 {name}"),
+    # the forms of the panel
+    ("{field}: too long", "{field}：过长"),
+    ("when: {how} is neither grace nor now", "when：{how} 须为 grace 或 now"),
+    ("holding a queue needs a reason", "暂停队列须说明理由"),
+    ("act: {act} is neither approve, shorter nor deny", "act：{act} 须为 approve、shorter 或 deny"),
+    ("minutes: {value} is no whole number of minutes", "minutes：{value} 不是整数分钟"),
     # costs
     ("by: there is no {name}", "by：没有 {name}"),
     ("from: the period is empty, or begins after its end", "from：时段为空，或起点晚于终点"),
@@ -129,6 +137,11 @@ MESSAGES: tuple[tuple[str, str], ...] = (
 HINTS: tuple[tuple[str, str], ...] = (
     ("get one at /hub/token", "可在 /hub/token 获取"),
     ("give it once", "请只给出一次"),
+    ("at most {most} characters", "最多 {most} 个字符"),
+    ("choose one of the two", "请二选一"),
+    ("use the buttons of the page", "请使用页面上的按钮"),
+    ("such as 90", "如 90"),
+    ("hubgov audit --json names them", "hubgov audit --json 会列出"),
     ("close some of them", "请关闭其中一些"),
     ("one or more of: {names}", "可选一个或多个：{names}"),
     ("from must come before to", "from 必须早于 to"),

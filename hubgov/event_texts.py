@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hubgov.cli.cli_texts import EXTENSION_STATES
-from hubgov.texts import STATES, word
+from hubgov.texts import EXTENSION_STATES, STATES, word
 
 EVENTS: Mapping[str, tuple[str, str]] = {
     # a request
