@@ -142,6 +142,7 @@ PANEL: Mapping[str, tuple[str, str]] = {
     "asked_delays": ("Delays", "影响"),
     "asked_delays_none": ("nobody", "无人受影响"),
     "asked_delay": ("{who} by {span}", "{who} 延后 {span}"),
+    "asked_delay_short": ("{who} by less than a second", "{who} 延后不到 1 秒"),
     "asked_delay_endless": ("{who}, with no start that can be promised", "{who}，无法承诺启动时间"),
     "asked_costs": ("Costs", "费用"),
     "asked_needs": ("For {who} to decide", "待 {who} 审批"),

@@ -192,9 +192,8 @@ class AuditPage(AuditReader, PanelPage):
     async def get(self) -> None:
         """Who did what to what, before and after in words, why, under which policy."""
         rows, more = self.rows(self.number("limit", 100, 1, 1000))
-        given = {
-            n: v for n in ("actor", "event", "workload", "from", "to", "all") if (v := self.query(n)) is not None
-        }
+        names = ("actor", "event", "workload", "from", "to", "all", "limit")
+        given = {name: value for name in names if (value := self.query(name)) is not None}
         self.render_panel(
             "panel_audit.html",
             "audit",
