@@ -1,5 +1,5 @@
-"""A lead at the panel and a data scientist in Lab, in Chromium, through the real hub: more time granted in the inbox,
-and a session that is stopped by its lead.
+"""A lead at the panel and a data scientist in Lab, in Chromium, through the real hub: more time granted in the
+inbox, and a session that is stopped by its lead.
 """
 
 from __future__ import annotations

@@ -105,20 +105,13 @@
     setTimeout(() => void refresh(), Math.max(0, LEAST_MS - (Date.now() - last)));
   }
 
-  // The first `reset` says only that the stream began.
-  let begun = false;
   function watch() {
     const events = new EventSource(panel.dataset.events);
     for (const topic of topics) {
       events.addEventListener(topic, soon);
     }
-    events.addEventListener("reset", () => {
-      if (begun) {
-        soon();
-      }
-      begun = true;
-      lost.hidden = true;
-    });
+    // The first one too: what changed since the page was made is told by nothing else.
+    events.addEventListener("reset", soon);
     events.onerror = () => {
       lost.hidden = events.readyState !== EventSource.CLOSED;
       if (events.readyState === EventSource.CLOSED) {
