@@ -12,6 +12,7 @@
   const REDRAW_MS = 60000;
   let waiting = false;
   let last = Date.now();
+  let least = LEAST_MS;
 
   function typing() {
     for (const field of live.querySelectorAll("input:not([type=hidden]), textarea, select")) {
@@ -77,6 +78,7 @@
     pill.hidden = true;
     waiting = false;
     last = Date.now();
+    const began = performance.now();
     try {
       const answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" });
       if (!answer.ok) {
@@ -95,6 +97,8 @@
     } catch {
       lost.hidden = false;
     }
+    // The longer an answer takes, the more rarely it is asked for: readers never take the whole service.
+    least = Math.max(LEAST_MS, 20 * (performance.now() - began));
   }
 
   function soon() {
@@ -102,7 +106,9 @@
       return;
     }
     waiting = true;
-    setTimeout(() => void refresh(), Math.max(0, LEAST_MS - (Date.now() - last)));
+    if (!document.hidden) {
+      setTimeout(() => void refresh(), Math.max(0, least - (Date.now() - last)));
+    }
   }
 
   function watch() {
@@ -127,6 +133,11 @@
         soon();
       }
     }, 5000);
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden && waiting) {
+        void refresh();
+      }
+    });
     live.addEventListener("focusout", () => {
       if (!pill.hidden) {
         setTimeout(() => void refresh(), 0);
