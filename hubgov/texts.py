@@ -338,6 +338,15 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "nobody": ("nobody that the queue names", "（该队列未指定审批人）"),
     "own_use": ("{held} of {limit} GPUs in queue {queue}", "队列 {queue} 已用 {held} / {limit} 张 GPU"),
     "no_limit": ("any number", "不限"),
+    "stopped_by": (" (by {who}: {why})", "（由 {who} 停止：{why}）"),
+}
+
+EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
+    "granted": ("granted", "已批准"),
+    "needs_approval": ("needs approval", "待审批"),
+    "denied": ("denied", "已拒绝"),
+    "lapsed": ("lapsed", "已失效"),
+    "withdrawn": ("withdrawn", "已撤回"),
 }
 
 DEVICE_STATES: Mapping[str, tuple[str, str]] = {

@@ -115,7 +115,8 @@ class CheckpointRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One warning that the server decided and recorded, once per (lease version, threshold)."""
+    """What a session is told, decided and recorded by the server: a warning, once per (lease version, threshold), a
+    decision, or a stop by another (`by` whom, and the reason)."""
 
     id: str
     kind: str
@@ -126,6 +127,8 @@ class Notice:
     """Of an idle session or kernel: for how long."""
     subject: str = ""
     """The document of a kernel that was shut down."""
+    by: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +159,8 @@ class Workload:
     signal: int | None = None
     failure_class: str | None = None
     note: str = ""
+    ended_by: str = ""
+    """Who ended it when it wasn't its owner; `note` says why."""
     flavor: str | None = None
     nodes: int | str = 1
     memory_mib: int | None = None

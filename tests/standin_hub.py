@@ -17,6 +17,8 @@ USERS: dict[str, dict[str, Any]] = {
     "ava-token": {"name": "ava", "groups": ["vision"]},
     "bo-token": {"name": "bo", "groups": ["nlp"]},
     "lena-token": {"name": "lena", "groups": [], "extra": ["custom:hubgov:approve"]},
+    "vera-token": {"name": "vera", "groups": [], "extra": ["custom:hubgov:approve"]},
+    "nora-token": {"name": "nora", "groups": [], "extra": ["custom:hubgov:approve"]},
     "admin-token": {
         "name": "admin",
         "groups": [],
@@ -32,6 +34,18 @@ USERS: dict[str, dict[str, Any]] = {
     "spawner-token": {"name": "hubgov-spawner", "kind": "service", "extra": ["custom:hubgov:spawn"]},
     # What a browser gets by OAuth: it belongs to a session.
     "amy-session-token": {"name": "amy", "groups": ["vision"], "session_id": "s1"},
+    "lena-session-token": {
+        "name": "lena",
+        "groups": [],
+        "session_id": "s2",
+        "extra": ["custom:hubgov:approve"],
+    },
+    "admin-session-token": {
+        "name": "admin",
+        "groups": [],
+        "session_id": "s3",
+        "extra": ["custom:hubgov:admin", "custom:hubgov:approve"],
+    },
     "metrics-token": {"name": "prometheus", "kind": "service", "extra": ["custom:hubgov:metrics"]},
     "outsider-token": {"name": "outsider", "groups": [], "outside": True},
     "stranger-token": {"name": "stranger", "groups": []},
@@ -45,6 +59,8 @@ class StandInHub:
         self.starts: list[str] = []
         self.stops: list[str] = []
         self.servers: dict[str, dict[str, Any]] = {}
+        self.signs_in = "amy"
+        """Who comes out of the sign-in."""
         self.down = False
         self.quarters: Callable[[str], tuple[int, Any]] = lambda name: (501, {"message": "no homes here"})
         """What it says of where a user's jobs live."""
@@ -92,7 +108,7 @@ class StandInHub:
             return 503, {"status": 503, "message": "down"}
         token = authorization.partition(" ")[2]
         if path == "/oauth2/token":
-            return 200, {"access_token": "amy-session-token", "token_type": "Bearer"}
+            return 200, {"access_token": f"{self.signs_in}-session-token", "token_type": "Bearer"}
         if path == "/user":
             known = USERS.get(token) or _one_of_the_crowd(token)
             return (200, _model(known)) if known else (403, {"status": 403, "message": "unknown token"})

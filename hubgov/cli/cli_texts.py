@@ -70,6 +70,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "cancelled": ("{id}: {state}", "{id}：{state}"),
     "kept": ("{id}: kept until {until}; keeps left: {left}", "{id}：保留至 {until}，剩余保留次数 {left}"),
     "was_idle": ("idle: {what}", "空闲依据：{what}"),
+    "stop_ordered": ("{id} stops at {at}; its owner is told", "{id} 将于 {at} 停止；已告知其所有者"),
     "decided": ("{id}: {state}", "{id}：{state}"),
     "decided_until": ("{id}: {state}, until {at}", "{id}：{state}，至 {at}"),
     "of_team": ("team {team}", "团队 {team}"),
@@ -152,14 +153,6 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "waiting": ("waiting", "排队中"),
     "refused": ("refused", "已拒绝"),
     "needs_approval": ("needs approval", "需要审批"),
-}
-
-EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
-    "granted": ("granted", "已批准"),
-    "needs_approval": ("needs approval", "待审批"),
-    "denied": ("denied", "已拒绝"),
-    "lapsed": ("lapsed", "已失效"),
-    "withdrawn": ("withdrawn", "已撤回"),
 }
 
 IDLE_PHASES: Mapping[str, tuple[str, str]] = {

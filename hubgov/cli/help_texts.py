@@ -33,6 +33,11 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("Why; it goes into the audit.", "理由，记入审计。"),
     ("Why; everybody who waits reads it.", "理由，排队者可见。"),
     ("At once, without the time to save.", "立即停止，不留保存时间。"),
+    ("How long a running notebook still has.", "运行中的笔记本还可使用多久。"),
+    ("Only what this one did.", "只看此人的操作。"),
+    ("Only this event.", "只看此类事件。"),
+    ("Only from this day or instant on.", "仅自该日期或时刻起。"),
+    ("Only up to this day or instant, without it.", "仅至该日期或时刻（不含）。"),
     # cost
     ("Of team, project, user, queue, kind, flavor, day.", "可选 team、project、user、queue、kind、flavor、day。"),
     ("From this day or instant on; else this month's first.", "起始日期或时刻，默认为本月一日。"),

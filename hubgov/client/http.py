@@ -93,9 +93,14 @@ class Client:
         """What would happen to this request now, with its cost. A refusal is an answer here, not an error."""
         return read(wire.Decision, self._send("POST", "/plan", body))
 
-    def cancel(self, workload_id: str, *, reason: str = "", now: bool = False) -> wire.Workload:
-        """Stop it, in whatever state it is; `now` leaves out the time to save."""
-        body = {"reason": reason, "now": now}
+    def cancel(
+        self, workload_id: str, *, reason: str = "", now: bool = False, grace_seconds: int | None = None
+    ) -> wire.Workload:
+        """Stop it, in whatever state it is; `now` leaves out the time to save, `grace_seconds` says how long a
+        running notebook still has."""
+        body: dict[str, Any] = {"reason": reason, "now": now}
+        if grace_seconds is not None:
+            body["grace_seconds"] = grace_seconds
         return read(wire.Workload, self._send("DELETE", f"/workloads/{part(workload_id)}", body))
 
     def extend(
@@ -183,12 +188,19 @@ class Client:
         self,
         *,
         workload: str | None = None,
+        actor: str | None = None,
+        event: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
         all_events: bool = False,
         limit: int = 100,
         cursor: str | None = None,
     ) -> docs.Page[docs.JournalLine]:
-        """Who did what and why, newest first. Without a workload for admins only."""
-        query = {"workload": workload, "all": "1" if all_events else None, "limit": limit, "cursor": cursor}
+        """Who did what and why, newest first. Without a workload for admins, and leads of their teams."""
+        query = {
+            "workload": workload, "actor": actor, "event": event, "from": start, "to": end,
+            "all": "1" if all_events else None, "limit": limit, "cursor": cursor,
+        }  # fmt: skip
         return self._page(docs.JournalLine, "/audit", query)
 
     def policy(self) -> docs.PolicyText:

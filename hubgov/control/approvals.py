@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hubgov.clock import Instant
-from hubgov.control.actor import Actor, check_seen
+from hubgov.control.actor import Actor, check_seen, may_see
 from hubgov.control.granting import grant
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
@@ -14,7 +14,7 @@ from hubgov.core.lease import judge_extension
 from hubgov.core.model import Change, ExtensionId, ExtensionRequest, ExtensionState, Notice, Workload
 from hubgov.core.policy import Policy
 from hubgov.core.state import State
-from hubgov.errors import Conflict, Invalid, NotAllowed, NotFound
+from hubgov.errors import Conflict, Ended, Invalid, NotAllowed, NotFound
 
 ROLES = ("team-lead", "admin")
 """Words of a queue's `approvers` that are no user's name: a user who is called so is not meant."""
@@ -44,6 +44,16 @@ def may_decide(
     return False
 
 
+def decides(actor: Actor, state: State, request: ExtensionRequest, now: Instant) -> bool:
+    """Whether it is this one's to decide on an open request."""
+    workload = state.workloads.get(request.workload)
+    # Before anything is worked out for somebody who may not decide in any case.
+    if workload is None or not actor.approver or not may_see(actor, state.policy, workload):
+        return False
+    delayed = teams_delayed_by(state, request, now)
+    return may_decide(actor, state.policy, workload, request.requested_by, delayed)
+
+
 def delayed_by(state: State, request: ExtensionRequest, now: Instant) -> tuple[Delay, ...]:
     """Whom an open request would delay, as the line stands now."""
     workload = state.workloads.get(request.workload)
@@ -62,6 +72,8 @@ def approve(unit: Unit, extension_id: str, actor: Actor, *, by_ms: int | None, r
     """Grant an open request, or part of it. Refused with the numbers where the queue's longest time forbids it."""
     request, workload = _open(unit, extension_id, actor)
     allocation = unit.allocation(workload)
+    if allocation.outcome is not None:
+        raise Ended(f"{workload.id} is already being stopped", hint="resume it when it has ended")
     asked = _left_to_grant(request, allocation.lease.expires_at)
     if by_ms is not None and by_ms > asked:
         raise Invalid(

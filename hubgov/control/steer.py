@@ -32,15 +32,30 @@ QUEUE_HELD, QUEUE_RELEASED = "queue_held", "queue_released"
 """Journal events of `hold`."""
 
 
-def cancel(unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool) -> Workload:
-    """Cancel in whatever state, named servers too. A stop on its way already is left as it is."""
+def cancel(
+    unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool, grace_ms: int | None = None
+) -> Workload:
+    """Cancel in whatever state, named servers too. A stop on its way already is left as it is, or hastened.
+
+    Another's work needs a reason, which its owner reads; his running notebook goes on for `grace_ms` (its own
+    grace if None, never less than the time to save), unless it is to stop `now`.
+    """
     workload = unit.workload(workload_id)
     check_change(actor, unit.state.policy, workload)
-    code = "cancelled" if actor.owns(workload) else "admin"
+    if now and grace_ms is not None:
+        raise Invalid("grace_seconds: a stop at once has no grace", hint="give either now or grace_seconds")
+    own = actor.owns(workload)
+    if not own and not reason.strip():
+        raise Invalid("stopping another's work needs a reason", code="reason_required", hint="say why")
+    save_ms = unit.state.policy.reclaim.save_ms
+    if grace_ms is None and not own:
+        allocation = unit.state.allocation_of(workload)
+        grace_ms = allocation.lease.grace_ms if allocation is not None else 0
     unit.write(
         cancelled(
-            unit.state, workload, unit.now, actor=actor.principal, reason=reason, code=code, now=now,
-            save_within_ms=unit.state.policy.reclaim.save_ms,
+            unit.state, workload, unit.now, actor=actor.principal, reason=reason,
+            code="cancelled" if own else "admin", now=now, save_within_ms=save_ms,
+            grace_ms=max(grace_ms, save_ms) if grace_ms is not None else 0,
         )
     )  # fmt: skip
     return unit.latest(workload)

@@ -75,7 +75,7 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
             )
         case _S.EXPIRING if idle.in_grace(allocation):
             return idle.step(state, allocation, now)
-        case _S.EXPIRING if enforced and allocation.stop_at is not None and now >= allocation.stop_at:
+        case _S.EXPIRING if (enforced or allocation.outcome is not None) and _grace_over(allocation, now):
             return _grace_ended(state, allocation, now)
         case _S.STOPPING | _S.RELEASING if now >= stop_overdue_at(state, allocation):
             return moved(state, allocation, Event.STOP_OVERDUE, now, reason="stop_timeout")
@@ -85,6 +85,10 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
 
 def _ended(allocation: Allocation, now: Instant) -> bool:
     return allocation.lease.expires_at is not None and now >= allocation.lease.expires_at
+
+
+def _grace_over(allocation: Allocation, now: Instant) -> bool:
+    return allocation.stop_at is not None and now >= allocation.stop_at
 
 
 def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
@@ -105,11 +109,17 @@ def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
 
 
 def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
-    """The stop is sent; a notebook is asked to save what was done in its grace first, for `save_ms` at most. A job
-    had its signal when the grace began: it is killed."""
+    """The stop is sent, because the lease ended or because somebody had ordered it; a notebook is asked to save
+    what was done in its grace first, for `save_ms` at most. A job had its signal when the grace began: it is
+    killed."""
     notebook = state.workload_of(allocation).kind is Kind.NOTEBOOK
     save_ms = state.policy.reclaim.save_ms if notebook else 0
     save = f"{allocation.id}-{allocation.lease.version}-stop" if save_ms else allocation.save
+    if allocation.outcome is not None:
+        return moved(
+            state, allocation, Event.GRACE_ENDED, now, reason=allocation.stop_reason,
+            stop_at=Instant(now + save_ms), save=save,
+        )  # fmt: skip
     reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
     reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
     return moved(

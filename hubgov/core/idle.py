@@ -37,8 +37,9 @@ def verdict_on(state: State, allocation: Allocation, now: Instant) -> Verdict | 
 
 
 def in_grace(allocation: Allocation) -> bool:
-    """Whether it is about to be stopped for idleness."""
-    return allocation.state is AllocationState.EXPIRING and allocation.idle.phase is _P.GRACE
+    """Whether it is about to be stopped for idleness, and for nothing else."""
+    idled = allocation.state is AllocationState.EXPIRING and allocation.idle.phase is _P.GRACE
+    return idled and allocation.outcome is None
 
 
 def returned_at(rule: IdleRule | None, allocation: Allocation) -> Instant | None:

@@ -106,6 +106,8 @@ class Workload:
     failure_class: str | None = None
     """What went wrong, one of `texts.FAILURES`; None for what didn't fail."""
     note: str = ""
+    ended_by: str = ""
+    """Who ended it when it wasn't its owner; `note` says why."""
     not_before: Instant | None = None
     """Back-off: not eligible before this."""
     extensions_used: int = 0
@@ -224,6 +226,9 @@ class Allocation:
     """The stop was asked for without grace."""
     kill_at: Instant | None = None
     """When a job in STOPPING is killed if it didn't go by itself; None: `term_ms` after the stop was sent."""
+    stop_by: str = ""
+    stop_reason: str = ""
+    """Who, not its owner, had it stopped, and why: told in the receipt."""
     tariffs: tuple[Tariff, ...] = ()
     """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
     idle: Idleness = Idleness()
@@ -274,7 +279,8 @@ class ExtensionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A warning that was due: once per (allocation, lease version, threshold), recorded before it is shown."""
+    """What a session is told, recorded before it is shown: a warning that was due (once per allocation, lease
+    version and threshold), a decision, a stop by another."""
 
     id: str
     allocation: AllocationId
@@ -288,6 +294,9 @@ class Notice:
     """Of an idle session or kernel: for how long."""
     subject: str = ""
     """What it is about besides the session: the document of a kernel."""
+    by: str = ""
+    reason: str = ""
+    """Of a stop by another: who, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
     lease, reclaim = allocation.lease, state.policy.reclaim
     saves = reclaim.save_ms if state.workload_of(allocation).kind is Kind.NOTEBOOK else 0
     ending = allocation.state in (AllocationState.STOPPING, AllocationState.RELEASING)
-    if state.policy.mode is Mode.OBSERVE and not ending:
+    if state.policy.mode is Mode.OBSERVE and not ending and allocation.outcome is None:
         return None  # nothing that runs is stopped
     end: int | None
     match allocation.state:

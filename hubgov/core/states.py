@@ -75,6 +75,8 @@ class Event(StrEnum):
     SPARED = "spared"
     GRACE_ENDED = "grace_ended"
     CANCELLED = "cancelled"
+    STOP_ORDERED = "stop_ordered"
+    """A lead or an admin stops another's work: it has a grace, and no extension moves it."""
     START_OVERDUE = "start_overdue"
     GONE = "gone"
     STOP_OVERDUE = "stop_overdue"
@@ -109,6 +111,7 @@ MOVES: Mapping[tuple[AllocationState, Event], AllocationState] = MappingProxyTyp
         (_S.RUNNING, _E.IDLED): _S.EXPIRING,
         (_S.RUNNING, _E.PREEMPTED): _S.PREEMPTING,
         (_S.RUNNING, _E.CANCELLED): _S.STOPPING,
+        (_S.RUNNING, _E.STOP_ORDERED): _S.EXPIRING,
         (_S.RUNNING, _E.NODE_SILENT): _S.SUSPECT,
         (_S.RUNNING, _E.UNKNOWN_TO_ENGINE): _S.LOST,
         (_S.EXPIRING, _E.EXTENDED): _S.RUNNING,
@@ -117,6 +120,7 @@ MOVES: Mapping[tuple[AllocationState, Event], AllocationState] = MappingProxyTyp
         (_S.EXPIRING, _E.EXITED): _S.RELEASING,
         (_S.EXPIRING, _E.GRACE_ENDED): _S.STOPPING,
         (_S.EXPIRING, _E.CANCELLED): _S.STOPPING,
+        (_S.EXPIRING, _E.STOP_ORDERED): _S.EXPIRING,
         (_S.EXPIRING, _E.PREEMPTED): _S.PREEMPTING,
         (_S.EXPIRING, _E.NODE_SILENT): _S.SUSPECT,
         (_S.EXPIRING, _E.UNKNOWN_TO_ENGINE): _S.LOST,
@@ -124,6 +128,7 @@ MOVES: Mapping[tuple[AllocationState, Event], AllocationState] = MappingProxyTyp
         (_S.PREEMPTING, _E.EXITED): _S.RELEASING,
         (_S.PREEMPTING, _E.GRACE_ENDED): _S.STOPPING,
         (_S.PREEMPTING, _E.CANCELLED): _S.STOPPING,
+        (_S.PREEMPTING, _E.STOP_ORDERED): _S.EXPIRING,
         (_S.PREEMPTING, _E.NODE_SILENT): _S.SUSPECT,
         (_S.PREEMPTING, _E.UNKNOWN_TO_ENGINE): _S.LOST,
         (_S.STOPPING, _E.EXITED): _S.RELEASING,

@@ -12,7 +12,7 @@ from typing import Any
 
 from hubgov.clock import Instant
 from hubgov.core.lease import granted_lease, started_lease
-from hubgov.core.model import Allocation, AllocationId, Change, ExtensionState, Workload
+from hubgov.core.model import Allocation, AllocationId, Change, ExtensionState, Notice, Workload
 from hubgov.core.placement import Fit, Offer
 from hubgov.core.policy import Kind
 from hubgov.core.state import State
@@ -28,6 +28,8 @@ OWNERS_FAILURES = frozenset(
 """Failures of a start that its owner can mend and another try can't."""
 
 _S = AllocationState
+_GRACIOUS = frozenset({_S.RUNNING, _S.EXPIRING, _S.PREEMPTING})
+"""States in which a stop by another has a grace."""
 
 
 def submitted(workload: Workload, actor: str) -> tuple[Change, ...]:
@@ -149,6 +151,8 @@ def _workload_after(state: State, workload: Workload, allocation: Allocation, at
         ended_at=at,
         ran_ms=ran,
         end_reason=allocation.end_reason,
+        ended_by=allocation.stop_by,
+        note=allocation.stop_reason or workload.note,
         exit_code=allocation.exit_code,
         signal=allocation.signal,
         failure_class=allocation.failure_class,
@@ -218,15 +222,20 @@ def cancelled(
     code: str,
     now: bool,
     save_within_ms: int = 0,
+    grace_ms: int = 0,
 ) -> tuple[Change, ...]:
     """Cancel in whatever state: waiting ends at once, running is told to stop.
 
     A notebook that runs is asked to save first, for `save_within_ms` at most; a job gets its signal and then its
-    grace at most. Not with `now`, which also shortens a stop that still waits for either.
+    grace at most. Not with `now`, which also shortens a stop that still waits for either. With `grace_ms` (a stop
+    by another) a notebook goes on that long, its owner is told, and it saves meanwhile. What ended it first stands:
+    its owner may only hasten such a stop.
     """
     allocation = state.allocation_of(workload)
     if allocation is None:
         return _cancelled_waiting(workload, at, actor=actor, reason=reason, code=code)
+    if grace_ms > 0 and not now and allocation.state in _GRACIOUS and workload.kind is Kind.NOTEBOOK:
+        return _stop_ordered(state, allocation, at, actor=actor, reason=reason, code=code, grace_ms=grace_ms)
     if now and allocation.state is _S.STOPPING and max(stop_due_at(allocation), allocation.kill_at or 0) > at:
         due, kill = min(stop_due_at(allocation), at), at if allocation.kill_at is not None else None
         hastened = replace(allocation, stop_at=Instant(due), stop_now=True, kill_at=kill)
@@ -237,6 +246,10 @@ def cancelled(
         "stop_at": at,
         "stop_now": now,
     }
+    if allocation.outcome is not None:
+        updates |= {"outcome": allocation.outcome, "end_reason": allocation.end_reason}
+    elif actor != workload.owner:
+        updates |= {"stop_by": actor, "stop_reason": reason}
     if save_within_ms > 0 and not now and allocation.state in METERED and workload.kind is Kind.NOTEBOOK:
         updates |= {
             "stop_at": Instant(at + save_within_ms),
@@ -250,6 +263,43 @@ def cancelled(
     # Its process is over already and it would wait again (lost, or to be retried): now it won't.
     after = replace(allocation, outcome=WorkloadState.CANCELLED, end_reason=code)
     return (Change(event="retry_cancelled", before=allocation, after=after, actor=actor, reason=reason),)
+
+
+def _stop_ordered(
+    state: State, allocation: Allocation, at: Instant, *, actor: str, reason: str, code: str, grace_ms: int
+) -> tuple[Change, ...]:
+    """Its end is now, and the stop comes after the grace, which never lasts longer than the one it has already."""
+    ends = allocation.stop_at if allocation.state in GRACE else None
+    if ends is None and allocation.lease.expires_at is not None:
+        ends = Instant(allocation.lease.expires_at + allocation.lease.grace_ms)
+    stop_at = Instant(at + grace_ms if ends is None else max(at, min(ends, at + grace_ms)))
+    if allocation.outcome is not None and stop_at == allocation.stop_at:
+        return ()
+    lease = replace(allocation.lease, expires_at=at, version=allocation.lease.version + 1, rule=code)
+    updates: dict[str, Any] = {
+        "lease": lease,
+        "stop_at": stop_at,
+        "save": f"{allocation.id}-{lease.version}-ordered",
+    }
+    if allocation.outcome is None:
+        updates |= {
+            "outcome": WorkloadState.CANCELLED, "end_reason": code, "stop_by": actor, "stop_reason": reason
+        }  # fmt: skip
+    notice = Notice(
+        id=f"{allocation.id}-{lease.version}-told",
+        allocation=allocation.id,
+        workload=allocation.workload,
+        kind="stop_ordered",
+        threshold_ms=0,
+        lease_version=lease.version,
+        deadline=stop_at,
+        issued_at=at,
+        by=actor,
+        reason=reason,
+    )
+    told = Change(event="stop_told", before=None, after=notice, actor=actor, reason=reason)
+    changes = moved(state, allocation, Event.STOP_ORDERED, at, actor=actor, reason=reason, **updates)
+    return (*changes, told, *_lapsed(state, state.workload_of(allocation), at))
 
 
 def save_answered(state: State, allocation: Allocation, at: Instant, *, actor: str) -> tuple[Change, ...]:
@@ -307,6 +357,7 @@ def _cancelled_waiting(
         waited_ms=workload.waited_ms + _current_wait(workload, at),
         pending_since=None,
         note=reason,
+        ended_by="" if actor in (workload.owner, SERVICE) else actor,
     )
     return (Change(event="workload_cancelled", before=workload, after=after, actor=actor, reason=reason),)
 

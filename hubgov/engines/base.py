@@ -9,7 +9,7 @@ from enum import StrEnum
 from hubgov.clock import Instant
 from hubgov.core.model import Allocation, ProcessId, Workload
 from hubgov.core.policy import Kind
-from hubgov.core.states import AllocationState
+from hubgov.core.states import GRACE, AllocationState
 from hubgov.errors import HubgovError
 
 
@@ -46,7 +46,8 @@ class Knows(StrEnum):
 
 def meant_to_live(allocation: Allocation) -> bool:
     """Whether processes are due, reported or not; what was given up or told to end expects none."""
-    over = allocation.halted_at is not None or allocation.outcome is not None
+    told = allocation.outcome is not None and allocation.state not in GRACE  # in its grace it still computes
+    over = allocation.halted_at is not None or told
     return not over and allocation.state is not AllocationState.LOST
 
 

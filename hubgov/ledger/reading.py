@@ -252,10 +252,24 @@ def journal(
     events: Sequence[str] | None = None,
     limit: int = 100,
     before: int | None = None,
+    actor: str | None = None,
+    since: Instant | None = None,
+    until: Instant | None = None,
+    teams: Sequence[str] | None = None,
 ) -> list[JournalLine]:
-    """The newest journal lines first, of one workload or of some kinds of event."""
+    """The newest journal lines first, of one workload or of some kinds of event, by one actor, from `since` up to
+    and not including `until`; with `teams` of their work alone."""
     table = schema.journal
     query = sa.select(table).order_by(table.c.seq.desc()).limit(limit)
+    if actor is not None:
+        query = query.where(table.c.actor == actor)
+    if since is not None:
+        query = query.where(table.c.at >= since)
+    if until is not None:
+        query = query.where(table.c.at < until)
+    if teams is not None:
+        theirs = sa.select(schema.workload.c.id).where(schema.workload.c.team.in_(teams))
+        query = query.where(table.c.workload.in_(theirs))
     if workload is not None:
         query = query.where(table.c.workload == workload)
     if events is not None:
@@ -278,6 +292,33 @@ def journal(
         )
         for row in connection.execute(query)
     ]
+
+
+def decided_extensions(
+    connection: sa.Connection, since: Instant, *, limit: int = 200
+) -> list[tuple[ExtensionRequest, Workload]]:
+    """Requests for more time that people decided on since then, with the work they are of, the latest first."""
+    j, e, w = schema.journal, schema.extension, schema.workload
+    states = (ExtensionState.GRANTED, ExtensionState.DENIED, ExtensionState.LAPSED, ExtensionState.WITHDRAWN)
+    query = (
+        sa.select(e.c.body.label("request"), w.c.body.label("work"))
+        .join(e, e.c.id == j.c.record)
+        .join(w, w.c.id == e.c.workload)
+        .where(j.c.event.in_([f"extension_{state.value}" for state in states]), j.c.at >= since)
+        .order_by(j.c.seq.desc())
+        .limit(limit)
+    )
+    found = [
+        (decode(ExtensionRequest, row.request), decode(Workload, row.work)) for row in connection.execute(query)
+    ]
+    return [(r, work) for r, work in found if r.decided_by != SERVICE or r.state is ExtensionState.LAPSED]
+
+
+def policy_versions(connection: sa.Connection) -> list[tuple[Instant, int]]:
+    """(when it was applied, its version) of every policy there was, the oldest first."""
+    table = schema.policy
+    query = sa.select(table.c.applied_at, table.c.version).order_by(table.c.version)
+    return [(Instant(row.applied_at), row.version) for row in connection.execute(query)]
 
 
 def remembered(connection: sa.Connection, principal: str, route: str, key: str) -> tuple[str, str] | None:

@@ -6,7 +6,14 @@ from hubgov.control import session, steer
 from hubgov.core.model import ExtensionState
 from hubgov.core.states import Event
 
-_ENDS = (Event.CANCELLED, Event.GRACE_ENDED, Event.LEASE_ENDED, Event.STOP_OVERDUE, Event.START_OVERDUE)
+_ENDS = (
+    Event.CANCELLED,
+    Event.STOP_ORDERED,
+    Event.GRACE_ENDED,
+    Event.LEASE_ENDED,
+    Event.STOP_OVERDUE,
+    Event.START_OVERDUE,
+)
 
 AUDIT = (
     *(f"extension_{state.value}" for state in ExtensionState),

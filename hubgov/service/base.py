@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from hubgov.service.documents import Desk
 from hubgov.service.error_texts import told
 from hubgov.service.feed import Feed
 from hubgov.service.limits import Limits
+from hubgov.service.panel.inbox import open_to
 from hubgov.telemetry.probe import Probe
 from hubgov.wire_json import to_json
 
@@ -354,7 +355,10 @@ class Page(Base):
         """The template in the reader's language."""
         environment = self.application.settings["templates"]
         other = "zh" if self.lang == "en" else "en"
-        switch = "?" + urlencode({"lang": other})
+        given = [(n, v.decode(errors="replace")) for n, vs in self.request.query_arguments.items() for v in vs]
+        kept = [(n, v) for n, v in given if n not in ("lang", "fragment", "said", "what")]
+        switch = "?" + urlencode([*kept, ("lang", other)])
+        facts.setdefault("section", None)
         html = environment.get_template(template).render(
             lang=self.lang,
             status=status,
@@ -362,6 +366,7 @@ class Page(Base):
             hub=self.services.hub_base_url,
             prefix=self.services.prefix,
             actor=getattr(self, "actor", None),
+            nav=self._nav(),
             xsrf=self.xsrf_token.decode() if isinstance(self.xsrf_token, bytes) else self.xsrf_token,
             **facts,
         )
@@ -370,3 +375,21 @@ class Page(Base):
         if self.lang_in_query in texts.LANGUAGES:
             self.set_cookie("hubgov_lang", self.lang, path="/", samesite="Lax", expires_days=365)
         self.finish(html)
+
+    def _nav(self) -> Sequence[tuple[str, str, int | None]]:
+        """The pages of the panel that this reader may open: (name, address, how many wait for him)."""
+        actor: Actor | None = getattr(self, "actor", None)
+        if actor is None:
+            return ()
+        state = self.governor.state
+        waiting = open_to(actor, state, self.services.clock.now())
+        pages = [
+            ("holders", "panel"),
+            ("queues", "panel/queues"),
+            ("inbox", "panel/inbox"),
+            ("nodes", "panel/nodes"),
+        ]
+        if actor.admin or any(actor.leads(state.policy, team) for team in state.policy.teams):
+            pages.append(("audit", "panel/audit"))
+        pages.append(("cost", "panel/cost"))
+        return [(name, self.services.prefix + path, waiting if name == "inbox" else None) for name, path in pages]

@@ -236,10 +236,11 @@ class WorkloadBody(Strict):
 
 
 class CancelBody(Strict):
-    """Why, and whether without grace."""
+    """Why, and whether without grace or with how much; another's work needs a reason."""
 
     reason: Text = ""
     now: bool = False
+    grace_seconds: Annotated[int, Field(strict=True, ge=0, le=86_400)] | None = None
 
 
 class ApprovalBody(Strict):

@@ -41,8 +41,8 @@ def question(desk: Desk, by: str | None, start: str | None, end: str | None, sim
             raise Invalid(f"by: there is no {name[:40]!r}", hint="one or more of: " + ", ".join(DIMENSIONS))
     zone = desk.state.policy.timezone
     first = midnight(day_of(desk.now, zone).replace(day=1), zone)
-    begins = first if start is None else _moment("from", start, zone)
-    ends = desk.now if end is None else _moment("to", end, zone)
+    begins = first if start is None else moment("from", start, zone)
+    ends = desk.now if end is None else moment("to", end, zone)
     if begins >= ends:
         raise Invalid("from: the period is empty, or begins after its end", hint="from must come before to")
     asked = Question(by=names, start=begins, end=ends, simulated=simulated)
@@ -97,8 +97,8 @@ def _whose(desk: Desk) -> Whose | None:
     return Whose(owner=desk.actor.principal, since=desk.actor.since, teams=led)
 
 
-def _moment(name: str, text: str, zone: str) -> Instant:
-    """An instant, or the beginning of a day in the policy's zone."""
+def moment(name: str, text: str, zone: str) -> Instant:
+    """What a query says: an instant, or the beginning of a day in the policy's zone."""
     try:
         if len(text) == len("2026-03-02"):
             found = midnight(date.fromisoformat(text), zone)

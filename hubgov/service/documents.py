@@ -123,6 +123,7 @@ class Desk:
             signal=workload.signal,
             failure_class=workload.failure_class if inside else None,
             note=self._note(workload) if inside else "",
+            ended_by=workload.ended_by if inside else "",
             gpus=wire.gpus(allocation.milli_gpus if allocation else request.smallest),
             flavor=allocation.flavor if allocation else next(iter(request.flavors), None),
             nodes=request.nodes or "any",
@@ -181,6 +182,8 @@ class Desk:
         if decision is not None:
             return self.reader.headline(decision, workload)
         reason = texts.word(texts.END_REASONS, workload.end_reason or "completed", self.lang)
+        if workload.ended_by and may_read(self.actor, self.state.policy, workload):
+            reason += texts.word(texts.WORDS, "stopped_by", self.lang, who=workload.ended_by, why=workload.note)
         return texts.say("ended", self.lang, reason=reason)
 
     def state_word(self, workload: Workload) -> str:
@@ -251,6 +254,8 @@ class Desk:
                 issued_at=to_rfc3339(n.issued_at),
                 quiet_seconds=n.quiet_ms // 1000,
                 subject=n.subject,
+                by=n.by,
+                reason=n.reason,
             )
             for n in sorted(found, key=lambda n: (n.issued_at, n.id))
             if n.lease_version == live.lease.version or n.threshold_ms == 0  # decisions are of no lease version

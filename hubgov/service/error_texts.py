@@ -17,6 +17,14 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("the spawner starts notebooks only", "spawner 只启动笔记本"),
     # streams
     ("{count} streams are open", "已打开 {count} 个事件流"),
+    # the audit
+    ("event: there is no {name}", "event：没有 {name}"),
+    # the forms of the panel
+    ("{field}: too long", "{field}：过长"),
+    ("when: {how} is neither grace nor now", "when：{how} 须为 grace 或 now"),
+    ("holding a queue needs a reason", "暂停队列须说明理由"),
+    ("act: {act} is neither approve, shorter nor deny", "act：{act} 须为 approve、shorter 或 deny"),
+    ("minutes: {value} is no whole number of minutes", "minutes：{value} 不是整数分钟"),
     # costs
     ("by: there is no {name}", "by：没有 {name}"),
     ("from: the period is empty, or begins after its end", "from：时段为空，或起点晚于终点"),
@@ -67,6 +75,8 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("{asked} is more than the {most} s that were asked for", "{asked} 秒超过所申请的 {most} 秒"),
     ("{id} has as much time as was asked for already", "{id} 已有所申请的时长"),
     ("a denial needs a reason", "拒绝须说明理由"),
+    ("stopping another's work needs a reason", "停止他人的任务须说明理由"),
+    ("a stop at once has no grace", "立即停止没有宽限期"),
     # the policy
     ("errors in the policy: {count}; nothing was applied", "策略有 {count} 处错误，未应用"),
     ("the policy is at version {now}, your edit began at {begun}", "策略已是版本 {now}，你的修改始于版本 {begun}"),
@@ -143,6 +153,11 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("get one at /hub/token", "可在 /hub/token 获取"),
     ("give it once", "请只给出一次"),
     ("have an administrator rename the user", "请管理员更改用户名"),
+    ("at most {most} characters", "最多 {most} 个字符"),
+    ("choose one of the two", "请二选一"),
+    ("use the buttons of the page", "请使用页面上的按钮"),
+    ("such as 90", "如 90"),
+    ("hubgov audit --json names them", "hubgov audit --json 会列出"),
     ("close some of them", "请关闭其中一些"),
     ("one or more of: {names}", "可选一个或多个：{names}"),
     ("from must come before to", "from 必须早于 to"),
@@ -196,6 +211,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("resume it when it has ended", "结束后可继续"),
     ("look at the new end first", "请先查看新的到期时间"),
     ("say why", "请说明理由"),
+    ("give either now or grace_seconds", "now 与 grace_seconds 只能给出一个"),
     ("start it from the hub's page", "请从 hub 页面启动"),
     ("say what to run, after --", "请写出要运行的命令，放在 -- 之后"),
     ("leave command, cwd and env out", "请去掉 command、cwd 和 env"),

@@ -146,7 +146,8 @@ ROUTES: tuple[Route, ...] = (
     ),
     _get(
         "/audit", governance.Audit, "Who did what and why",
-        ("workload", "string"), ("all", "string"), *_PAGE,
+        ("workload", "string"), ("actor", "string"), ("event", "string"), ("from", "string"), ("to", "string"),
+        ("all", "string"), *_PAGE,
     ),
     _get("/policy", governance.PolicyDocument, "The policy in force"),
     Route(

@@ -94,6 +94,8 @@ def _title(workload: Workload, lang: str, zone: str) -> str:
     if workload.end_reason in _BY_TIME and workload.lease_seconds:
         span = format_span(workload.lease_seconds * 1000)
         reason += say("limit_detail", lang, span=span, queue=workload.queue)
+    if workload.ended_by:
+        reason += texts.word(texts.WORDS, "stopped_by", lang, who=workload.ended_by, why=workload.note)
     return say("ended_title", lang, at=clock(workload.ended_at, zone, now=workload.now), reason=reason)
 
 

@@ -27,28 +27,28 @@ from hubgov.service.documents import Desk
 RUNNING, WAITING, TEAMS = 200, 120, 20
 
 
-def crowd() -> State:
+def crowd(running: int = RUNNING, waiting: int = WAITING) -> State:
     """20 teams in 4 departments on 25 nodes of 8 cards, all taken, their leases ending one after another; 6 people
     of each team wait."""
     policy = a_policy().lease(default_ms=4 * HOUR_MS)
-    for n in range(RUNNING // 8):
+    for n in range(running // 8):
         policy.node(f"n{n:02}", devices=8)
     for d in range(4):
         policy.team(f"d{d}", guaranteed=0)
     for t in range(TEAMS):
         policy.team(f"t{t:02}", parent=f"d{t % 4}", guaranteed=8)
     state = a_state(policy.caps("train", per_user=Caps(milli_gpus=2000, workloads=3)))
-    for n in range(RUNNING + WAITING):
+    for n in range(running + waiting):
         at = Instant(START + 1000 * n)
         new = a_workload(f"w{n:03}", team=f"t{n % TEAMS:02}", seq=n + 1, at=at, owner=f"u{n:03}")
         _apply(state, submitted(new, new.owner))
-        if n < RUNNING:
+        if n < running:
             _apply(state, decide(state, at))
             for event in (Event.LAUNCHED, Event.READY):
                 allocation = state.allocation_of(state.workloads[new.id])
                 assert allocation is not None
                 _apply(state, moved(state, allocation, event, at))
-    assert (len(state.allocations), len(state.pending())) == (RUNNING, WAITING)
+    assert (len(state.allocations), len(state.pending())) == (running, waiting)
     return state
 
 

@@ -216,6 +216,25 @@ def test_mutations_send_what_was_asked_for_and_a_key(hubgov: Program, standin: S
     assert len({a.headers["Idempotency-Key"] for a in (cancelled, extended)}) == 2
 
 
+def test_stopping_another_sends_the_grace_and_says_until_when(hubgov: Program, standin: Standin) -> None:
+    told = workload(state="expiring", grace_until="2026-03-02T10:35:00Z")
+    standin.set("DELETE", "/workloads/nb-7", told)
+    ran = hubgov("cancel", "nb-7", "--reason", "needed", "--grace", "5m")
+    assert standin.last("DELETE", "/workloads/nb-7").body == {
+        "reason": "needed", "now": False, "grace_seconds": 300
+    }  # fmt: skip
+    assert "its owner is told" in ran.out + ran.err
+    assert hubgov("cancel", "nb-7", "--grace", "soon").code == 2
+
+
+def test_the_audit_passes_its_filters_on(hubgov: Program, standin: Standin) -> None:
+    hubgov("audit", "--actor", "lena", "--event", "queue_held", "--from", "2026-03-01", "--to", "2026-03-02")
+    asked = standin.last("GET", "/audit").query
+    assert asked == {
+        "actor": "lena", "event": "queue_held", "from": "2026-03-01", "to": "2026-03-02", "limit": "100"
+    }  # fmt: skip
+
+
 def test_a_decision_sends_what_was_decided(hubgov: Program, standin: Standin) -> None:
     hubgov("approve", "nb-7-x1", "--by", "1h", "--reason", "go on")
     assert standin.last("POST", "/extensions/nb-7-x1/approve").body == {"seconds": 3600, "reason": "go on"}

@@ -12,13 +12,14 @@ from service.test_words import DAILY
 from spoken import calls, sentences
 
 import hubgov
-from hubgov.cli import cli_texts, event_texts
+from hubgov import event_texts, texts
+from hubgov.cli import cli_texts
 from hubgov.cli.commands import command
-from hubgov.cli.event_texts import event_word, state_word
 from hubgov.cli.flags import FLAGS, as_flags
 from hubgov.cli.lazy import VERBS
 from hubgov.core.model import ExtensionState
 from hubgov.core.states import AllocationState, Event, WorkloadState
+from hubgov.event_texts import event_word, state_word
 from hubgov.service.audit import AUDIT
 from hubgov.service.error_texts import HINTS
 
@@ -27,7 +28,7 @@ TABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "TEXTS": cli_texts.TEXTS,
     "COLUMNS": cli_texts.COLUMNS,
     "OUTCOMES": cli_texts.OUTCOMES,
-    "EXTENSION_STATES": cli_texts.EXTENSION_STATES,
+    "EXTENSION_STATES": texts.EXTENSION_STATES,
     "DOCUMENTS": cli_texts.DOCUMENTS,
     "UNITS": cli_texts.UNITS,
     "FAILURES": cli_texts.FAILURES,

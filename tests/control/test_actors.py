@@ -55,7 +55,7 @@ async def submit_job(house: House) -> Actor:
 
 async def cancel(house: House) -> Actor:
     workload = await house.ask("amy")
-    await house.do(lambda unit: steer.cancel(unit, workload, TWIN, reason="", now=False))
+    await house.do(lambda unit: steer.cancel(unit, workload, TWIN, reason="upkeep", now=False))
     return TWIN
 
 

@@ -31,14 +31,16 @@ TABLE = {
     S.RUNNING: {
         E.EXITED: S.RELEASING, E.LEASE_ENDED: S.EXPIRING, E.EXTENDED: S.RUNNING, E.PREEMPTED: S.PREEMPTING,
         E.CANCELLED: S.STOPPING, E.NODE_SILENT: S.SUSPECT, E.UNKNOWN_TO_ENGINE: S.LOST, E.IDLED: S.EXPIRING,
+        E.STOP_ORDERED: S.EXPIRING,
     },
     S.EXPIRING: {
         E.EXTENDED: S.RUNNING, E.EXITED: S.RELEASING, E.GRACE_ENDED: S.STOPPING, E.CANCELLED: S.STOPPING,
         E.REVIVED: S.RUNNING, E.PREEMPTED: S.PREEMPTING, E.NODE_SILENT: S.SUSPECT, E.UNKNOWN_TO_ENGINE: S.LOST,
+        E.STOP_ORDERED: S.EXPIRING,
     },
     S.PREEMPTING: {
         E.SPARED: S.RUNNING, E.EXITED: S.RELEASING, E.GRACE_ENDED: S.STOPPING, E.CANCELLED: S.STOPPING,
-        E.NODE_SILENT: S.SUSPECT, E.UNKNOWN_TO_ENGINE: S.LOST,
+        E.NODE_SILENT: S.SUSPECT, E.UNKNOWN_TO_ENGINE: S.LOST, E.STOP_ORDERED: S.EXPIRING,
     },
     S.STOPPING: {E.EXITED: S.RELEASING, E.GONE: S.RELEASED, E.STOP_OVERDUE: S.QUARANTINED, E.NODE_LOST: S.LOST},
     S.RELEASING: {E.GONE: S.RELEASED, E.STOP_OVERDUE: S.QUARANTINED, E.NODE_LOST: S.LOST},
@@ -100,8 +102,8 @@ def test_every_pair_moves_as_written_or_not_at_all(state: AllocationState, event
 @pytest.mark.parametrize("event", list(Event))
 @pytest.mark.parametrize("state", list(ROADS))
 def test_a_second_report_of_the_same_changes_nothing(state: AllocationState, event: Event) -> None:
-    if event is E.EXTENDED:
-        return  # a word of its owner, with a version and a key of its own
+    if event in (E.EXTENDED, E.STOP_ORDERED):
+        return  # somebody's word, with a version of its own, and no report
     play = brought_to(state)
     old = play.bound("w")
     play.event("w", event)

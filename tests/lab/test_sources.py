@@ -32,6 +32,7 @@ WORST = {
     "Extended to %1 (+%2). Extensions left: %3.": ("Wed 23:59", "23 h 59 m", "99"),
     "Documents are being saved; then the GPU is given back.": (),
     "More time was approved, until %1.": ("Wed 23:59",),
+    "%1 stops this session at %2. Documents are being saved.": ("a-lead-with-a-long-name", "Wed 23:59"),
 }
 
 

@@ -10,7 +10,7 @@ from waiting import until
 
 
 def end(service: ServiceUnderTest, workload: str) -> None:
-    service.call("admin", "DELETE", f"/workloads/{workload}", {"now": True})
+    service.call("admin", "DELETE", f"/workloads/{workload}", {"now": True, "reason": "tidying up"})
     until(lambda: service.show(workload)["ended_at"], 20, f"{workload} to be over")
 
 

@@ -63,7 +63,7 @@ def test_each_is_told_what_he_may_see(service: ServiceUnderTest) -> None:
         assert ("queue", {"name": "experiment", "held": True}) in (next(of_bo) for _ in count())
         service.call("admin", "POST", "/queues/experiment/release", {})
         for workload in (mine, his):
-            service.call("admin", "DELETE", f"/workloads/{workload}", {"now": True})
+            service.call("admin", "DELETE", f"/workloads/{workload}", {"now": True, "reason": "tidying up"})
 
 
 def test_a_reader_that_left_makes_room_and_one_too_many_is_told(service: ServiceUnderTest) -> None:

@@ -27,7 +27,7 @@ from hubgov.service.sentences import Reader
 DAILY = {
     "workload_submitted", "workload_admitted", "workload_moved", "allocation_reserved", "server_claimed",
     "processes_known", "documents_saved", "save_requested", "save_answered", "warning_issued",
-    "extension_counted", "node_seen", "decision_told", "tariff_ended",
+    "extension_counted", "node_seen", "decision_told", "stop_told", "tariff_ended",
 }  # fmt: skip
 """Events of the daily run, which the audit leaves out."""
 

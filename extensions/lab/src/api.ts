@@ -10,6 +10,8 @@ export interface INotice {
   issued_at: string;
   quiet_seconds: number;
   subject: string;
+  by: string;
+  reason: string;
 }
 
 export interface IMoney {

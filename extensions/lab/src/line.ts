@@ -95,7 +95,9 @@ export function ruleText(workload: IWorkload, texts: Texts): string {
     extension: () => texts.__('extended lease of queue %1', workload.queue),
     max: () => texts.__('longest time of queue %1', workload.queue),
     window: () => texts.__('booked window of queue %1', workload.queue),
-    idle: () => texts.__('idle rule of queue %1', workload.queue)
+    idle: () => texts.__('idle rule of queue %1', workload.queue),
+    admin: () => texts.__('stopped by an admin or lead'),
+    cancelled: () => texts.__('you stopped it')
   };
   const rule = workload.binding_rule ?? 'lease';
   return known[rule]?.() ?? texts.__('%1 (queue %2)', rule, workload.queue);
@@ -148,7 +150,8 @@ export function rowsOf(session: Session, workload: IWorkload, texts: Texts): [st
   return rows;
 }
 
-/** Whether more time can still be asked for. */
+/** Whether more time can still be asked for: not when it has ended, or somebody has ordered its stop. */
 export function isRunning(workload: IWorkload | null): workload is IWorkload {
-  return workload !== null && !OVER.includes(workload.state);
+  const ordered = workload?.binding_rule === 'admin' || workload?.binding_rule === 'cancelled';
+  return workload !== null && !OVER.includes(workload.state) && !ordered;
 }

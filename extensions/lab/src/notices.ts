@@ -23,6 +23,10 @@ export function noticeText(notice: INotice, session: Session, texts: Texts): str
   if (notice.kind === 'idle' || notice.kind === 'kernel_idle') {
     return idleText(notice, session, texts);
   }
+  if (notice.kind === 'stop_ordered') {
+    const why = notice.reason ? __(' Reason: %1', notice.reason) : '';
+    return fitting(__('%1 stops this session at %2. Documents are being saved.', notice.by, at) + why);
+  }
   if (notice.threshold_seconds <= 120) {
     const grace = workload?.grace_until ? clockText(workload.grace_until, session, texts) : null;
     return fitting(
@@ -119,10 +123,13 @@ export class Notices {
     if (this.last !== null) {
       Notification.dismiss(this.last.toast);
     }
+    const extensible = notice.kind !== 'stop_ordered';
     const toast = Notification.warning(noticeText(notice, this.session, this.texts), {
       autoClose: false,
       actions: [
-        { label: __('Extend'), displayType: 'accent', callback: () => void this.actions.extend() },
+        ...(extensible
+          ? [{ label: __('Extend'), displayType: 'accent' as const, callback: () => void this.actions.extend() }]
+          : []),
         { label: __('Why'), callback: () => void this.actions.why() }
       ]
     });

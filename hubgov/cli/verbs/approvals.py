@@ -9,10 +9,9 @@ import typer
 
 from hubgov import wire
 from hubgov.cli import cells, options
-from hubgov.cli.cli_texts import EXTENSION_STATES
 from hubgov.cli.running import DONE
 from hubgov.cli.screen import Screen, Table
-from hubgov.texts import word
+from hubgov.texts import EXTENSION_STATES, word
 
 RequestId = Annotated[str, typer.Argument(metavar="REQUEST", help="A request's id, such as nb-7-x1.")]
 Word = Annotated[str, typer.Option("--reason", metavar="TEXT", help="A word to who asked.")]

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from hubgov.cli import cells, options
-from hubgov.cli.event_texts import event_word, state_word
 from hubgov.cli.running import DONE
 from hubgov.cli.screen import Table
+from hubgov.event_texts import event_word, state_word
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the audit.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="A queue's name.")]
@@ -19,15 +19,25 @@ NodeName = Annotated[str, typer.Argument(metavar="NODE", help="A node's name.")]
 def audit(
     ctx: typer.Context,
     workload: Annotated[str | None, typer.Option("--workload", metavar="ID", help="Only of this workload.")] = None,
+    actor: Annotated[str | None, typer.Option("--actor", metavar="NAME", help="Only what this one did.")] = None,
+    event: Annotated[str | None, typer.Option("--event", metavar="NAME", help="Only this event.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="DAY", help="Only from this day or instant on.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="DAY", help="Only up to this day or instant, without it.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also the daily run, not only people's acts.")] = False,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, max=1000, help="At most so many rows.")
     ] = 100,
 ) -> int:
-    """Who did what and why, newest first. Without --workload for admins only."""
+    """Who did what and why, newest first. Without --workload for admins, and leads of their teams."""
     screen = options.screen_of(ctx)
     client = options.client_of(ctx)
-    page = client.audit(workload=workload, all_events=every, limit=limit)
+    page = client.audit(
+        workload=workload, actor=actor, event=event, start=start, end=end, all_events=every, limit=limit
+    )
     if screen.json:
         screen.document(client.document)
         return DONE

@@ -150,13 +150,19 @@ def cancel(
     workload_id: Id,
     reason: Reason = "",
     now: Annotated[bool, typer.Option("--now", help="At once, without the time to save.")] = False,
+    grace: Annotated[
+        str | None, typer.Option("--grace", metavar="TIME", help="How long a running notebook still has.")
+    ] = None,
 ) -> int:
-    """Stop a workload, in whatever state it is."""
+    """Stop a workload, in whatever state it is. Another's needs a reason; its queue's grace is given."""
     screen = options.screen_of(ctx)
+    seconds = options.seconds("--grace", grace) if grace is not None else None
     client = options.client_of(ctx)
-    found = client.cancel(workload_id, reason=reason, now=now)
+    found = client.cancel(workload_id, reason=reason, now=now, grace_seconds=seconds)
     if screen.json:
         screen.document(client.document)
+    elif found.state == "expiring" and found.grace_until:
+        screen.done(screen.text("stop_ordered", id=found.id, at=cells.clock(found.grace_until, found.now)))
     else:
         screen.done(screen.text("cancelled", id=found.id, state=word(STATES, found.state, screen.lang)))
     return DONE

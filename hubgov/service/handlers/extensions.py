@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hubgov.control import approvals
-from hubgov.control.actor import may_change, may_see
+from hubgov.control.actor import may_change
 from hubgov.control.unit import Unit
 from hubgov.core.model import ExtensionRequest, ExtensionState
 from hubgov.errors import Invalid
@@ -21,28 +21,18 @@ class AllExtensions(WorkloadReader):
         wanted = self.query("state")
         if wanted is not None and wanted not in set(ExtensionState):
             raise Invalid(f"state: {wanted[:40]} is no state", hint=", ".join(ExtensionState))
-        state = self.governor.state
+        state, now = self.governor.state, self.services.clock.now()
         found: list[ExtensionRequest] = []
         for request in state.extensions.values():
             workload = state.workloads.get(request.workload)
             if workload is None or (wanted is not None and request.state.value != wanted):
                 continue
-            if may_change(self.actor, state.policy, workload) or self._asked(request):
+            if may_change(self.actor, state.policy, workload) or approvals.decides(self.actor, state, request, now):
                 found.append(request)
         desk = self.desk()
         self.reply_list(
             [desk.extension(r, delays=desk.delays(r)) for r in sorted(found, key=lambda r: (r.requested_at, r.id))]
         )
-
-    def _asked(self, request: ExtensionRequest) -> bool:
-        """Whether the caller is one of those who may decide."""
-        state = self.governor.state
-        workload = state.workloads[request.workload]
-        # Before anything is worked out for somebody who may not decide in any case.
-        if not self.actor.approver or not may_see(self.actor, state.policy, workload):
-            return False
-        delayed = approvals.teams_delayed_by(state, request, self.services.clock.now())
-        return approvals.may_decide(self.actor, state.policy, workload, request.requested_by, delayed)
 
 
 class _Decide(WorkloadReader):

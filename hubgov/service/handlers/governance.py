@@ -9,10 +9,13 @@ from hubgov.control import observe, policies, steer
 from hubgov.control.actor import check_admin
 from hubgov.control.unit import Unit
 from hubgov.errors import Invalid, NotAllowed
+from hubgov.event_texts import EVENTS
 from hubgov.ledger import reading
+from hubgov.ledger.reading import JournalLine
 from hubgov.service.audit import AUDIT
 from hubgov.service.base import Base
 from hubgov.service.bodies import HoldBody, PolicyBody, ReasonBody
+from hubgov.service.costs import moment
 from hubgov.service.handlers.workloads import WorkloadReader, journal_line
 from hubgov.service.inventory import device_rows, free_cards, quota_rows
 
@@ -114,21 +117,52 @@ class Pools(Base):
         self.reply_list(items)
 
 
-class Audit(WorkloadReader):
-    async def get(self) -> None:
-        """Who did what, why, and what it was before: newest first. Admins see all, others
-        that of one workload which they own or whose team they lead."""
-        limit = self.number("limit", 100, 1, 1000)
+class AuditReader(WorkloadReader):
+    """Reads the journal as far as the caller may: admins all, leads what concerns their teams' work, everybody what
+    concerns one workload that he owns."""
+
+    def journal_lines(self, limit: int, workload: str | None = None) -> tuple[list[JournalLine], str | None]:
+        """(the lines that the query asks for, newest first; where the next page begins)."""
         before = self.number("cursor", 0, 0, 2**62) or None
-        workload = self.query("workload")
+        workload = workload or self.query("workload")
+        event = self.query("event")
+        if event is not None and event not in EVENTS:
+            raise Invalid(f"event: there is no {event[:40]!r}", hint="hubgov audit --json names them")
         events = AUDIT if self.get_query_argument("all", "") == "" else None
-        if not self.actor.admin and workload is None:
-            raise NotAllowed("the whole audit is for admins", hint="?workload=ID shows that of one workload")
+        start, end = self.query("from"), self.query("to")
+        zone = self.governor.state.policy.timezone
         if workload is not None:
             self.find_own(workload)
         with self.governor.ledger.reading() as connection:
-            lines = reading.journal(connection, workload=workload, events=events, limit=limit, before=before)
-        more = str(lines[-1].seq) if len(lines) == limit else None
+            lines = reading.journal(
+                connection,
+                workload=workload,
+                events=(event,) if event is not None else events,
+                limit=limit,
+                before=before,
+                actor=self.query("actor"),
+                since=moment("from", start, zone) if start is not None else None,
+                until=moment("to", end, zone) if end is not None else None,
+                teams=self._teams() if workload is None else None,
+            )
+        return lines, str(lines[-1].seq) if len(lines) == limit else None
+
+    def _teams(self) -> tuple[str, ...] | None:
+        """Whose work it may read of, None for everything."""
+        if self.actor.admin:
+            return None
+        policy = self.governor.state.policy
+        led = tuple(sorted(team for team in policy.teams if self.actor.leads(policy, team)))
+        if not led:
+            raise NotAllowed("the whole audit is for admins", hint="?workload=ID shows that of one workload")
+        return led
+
+
+class Audit(AuditReader):
+    async def get(self) -> None:
+        """Who did what, why, and what it was before: newest first. Admins see all, leads their teams', others
+        that of one workload which they own."""
+        lines, more = self.journal_lines(self.number("limit", 100, 1, 1000))
         self.reply_list([journal_line(line) for line in lines], more)
 
 

@@ -202,7 +202,8 @@ class OneWorkload(WorkloadReader):
             actor = Actor(name=found.owner)
 
         def intent(unit: Unit) -> tuple[int, Any]:
-            workload = steer.cancel(unit, workload_id, actor, reason=body.reason, now=body.now)
+            grace_ms = body.grace_seconds * 1000 if body.grace_seconds is not None else None
+            workload = steer.cancel(unit, workload_id, actor, reason=body.reason, now=body.now, grace_ms=grace_ms)
             return 200, self.desk_on(workload).workload(workload)
 
         await self.once(intent)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hubgov.cli.cli_texts import EXTENSION_STATES
-from hubgov.texts import STATES, word
+from hubgov.texts import EXTENSION_STATES, STATES, word
 
 EVENTS: Mapping[str, tuple[str, str]] = {
     # a request
@@ -32,6 +31,8 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "user_departed": ("the hub deleted the user", "hub 已删除该用户"),
     "allocation_grace_ended": ("grace ended, told to stop", "宽限结束，通知停止"),
     "allocation_cancelled": ("told to stop", "通知停止"),
+    "allocation_stop_ordered": ("stop ordered, grace begins", "要求停止，开始宽限"),
+    "stop_told": ("stop told to the session", "已将停止告知会话"),
     "allocation_start_overdue": ("did not start in time", "未按时启动"),
     "allocation_gone": ("devices given back", "归还设备"),
     "allocation_stop_overdue": ("did not stop in time, devices fenced", "未按时停止，隔离设备"),
