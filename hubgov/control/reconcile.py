@@ -187,8 +187,15 @@ class Reconciler:
         """Hand the devices on once every process is gone and no probe sees one on them."""
         if self._engine.look(allocation) is not Seen.GONE or self._still_held(allocation):
             return False
+        if not self._engine.sees(allocation):  # it may run elsewhere until its controller says that it doesn't
+            self._send(allocation, "gone", lambda: self._gone_if_unknown(allocation))
+            return False
         self._send(allocation, "gone", lambda: self._governor.do(lambda unit: session.gone(unit, allocation.id)))
         return True
+
+    async def _gone_if_unknown(self, allocation: Allocation) -> None:
+        if await self._engine.knows(self._governor.state.workload_of(allocation)) is Knows.NO:
+            await self._governor.do(lambda unit: session.gone(unit, allocation.id))
 
     def _send(self, allocation: Allocation, what: str, effect: Callable[[], Awaitable[None]]) -> None:
         """Send an effect unless the same is under way or was sent a moment ago."""
