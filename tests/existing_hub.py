@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from hub_under_test import run_cell
 from service_under_test import PREFIX, free_port
 from waiting import until
 
@@ -84,6 +85,8 @@ class ExistingHub:
         self.port, self.hub_port, self.service_port = free_port(), free_port(), free_port()
         self.config = folder / "jupyterhub_config.py"
         command, environment = single_user()
+        if spawner == "simple" and os.geteuid() == 0:
+            command.append("--allow-root")
         facts: dict[str, object] = {
             "FOLDER": repr(str(folder)),
             "PORT": self.port,
@@ -143,11 +146,27 @@ class ExistingHub:
         assert self.api("DELETE", f"/users/{user}/server").status_code in (202, 204)
         until(lambda: not self.server(user), 60, f"the server of {user} has stopped")
 
+    def run(self, user: str, code: str) -> str:
+        """What a cell prints in a new kernel of the user's server."""
+        environment = Path(f"/proc/{self.server(user)['state']['pid']}/environ").read_text()
+        base = next(e for e in environment.split("\0") if e.startswith("JUPYTERHUB_SERVICE_URL="))
+        url = base.partition("=")[2].rstrip("/")
+        kernel = self.http.post(f"{url}/api/kernels", json={}).raise_for_status().json()["id"]
+        return run_cell(f"{url}/api/kernels/{kernel}/channels", self.http.headers["Authorization"], code)
+
     def service(self, user: str) -> httpx.Client:
         """hubgov's REST interface as this user."""
         token = self.api("POST", f"/users/{user}/tokens", {"note": "test"}).json()["token"]
         url = f"http://127.0.0.1:{self.service_port}/site{PREFIX}api/v1"
         return httpx.Client(base_url=url, headers={"Authorization": f"token {token}"}, timeout=60, trust_env=False)
+
+    def service_pid(self) -> int | None:
+        """The process that answers as hubgov's service; None while none does."""
+        with contextlib.suppress(httpx.TransportError):
+            return int(
+                httpx.get(f"http://127.0.0.1:{self.service_port}/site{PREFIX}health", trust_env=False).json()["pid"]
+            )
+        return None
 
     def browser(self, user: str) -> httpx.Client:
         """A browser of somebody who signed in."""
@@ -179,7 +198,7 @@ class ExistingHub:
 
 
 def single_user() -> tuple[list[str], dict[str, str]]:
-    """How a system user can start a server: with this interpreter, or the system's where this one isn't open to all."""
+    """How a system user starts a server: by this interpreter, or the system's where this one isn't open to all."""
     packages = sysconfig.get_path("purelib")
     folder = Path(sys.prefix)
     environment = {

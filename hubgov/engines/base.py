@@ -69,8 +69,8 @@ class Engine(ABC):
         """What is there now. Cheap and without waiting."""
 
     def sees(self, allocation: Allocation) -> bool:
-        """Whether `look` can see this allocation's processes: not where they are none of this machine. Of those only
-        the controller's word tells (`knows`)."""
+        """Whether `look` can see this allocation's processes: not where they are none of this machine. Of those
+        only the controller's word tells (`knows`)."""
         return True
 
     @abstractmethod
