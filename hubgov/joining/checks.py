@@ -276,7 +276,7 @@ def groups(scene: Scene) -> Line:
     without = _in_no_team(scene, scene.policy)
     if without:
         group = next(iter(sorted(wanted)), "GROUP")
-        mend = f'curl -X POST HUB/hub/api/groups/{group}/users -d \'{{"users": ["{without[0]}"]}}\''
+        mend = _ask(scene, "POST", f"groups/{group}/users", json.dumps({"users": without}))
         shown = ", ".join(without[:5]) + (" …" if len(without) > 5 else "")
         return _amber("groups", "groups_without", mend, names=shown, count=len(without))
     return _green("groups", "groups", count=len(wanted))
