@@ -112,6 +112,8 @@ def join(c: Any, joining: Joining, log: Any) -> None:
     """Add what a governed hub needs to its whole configuration. Done twice is done once."""
     config = HubGov(config=c)
     hub = c.JupyterHub
+    if pages.configured(hub, "internal_ssl", False):
+        raise Invalid("c.JupyterHub.internal_ssl can't be used with hubgov", hint="set it to False")
     spawner = governed(site_spawner(hub))
     if not issubclass(spawner, BoxedSpawner):
         config.isolation = "none"  # nobody makes boxes here, and nothing may claim that they are there

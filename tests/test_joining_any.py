@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from traitlets.config import Config
 
 import hubgov
 from hubgov.errors import Invalid
-
-log = logging.getLogger("test")
 
 
 class Own(LocalProcessSpawner):  # type: ignore[misc]
@@ -87,6 +84,19 @@ def test_a_service_of_the_sites_own_with_our_name_is_refused(c: Any) -> None:
     c.JupyterHub.services = [{"name": "hubgov", "command": ["own"]}]
     with pytest.raises(Invalid, match="isn't hubgov's"):
         hubgov.setup(c)
+
+
+def test_encryption_inside_the_hub_is_refused_by_name(c: Any) -> None:
+    c.JupyterHub.internal_ssl = True
+    with pytest.raises(Invalid, match="internal_ssl"):
+        hubgov.setup(c)
+
+
+def test_servers_outlive_a_restart_whatever_the_site_says(c: Any, caplog: pytest.LogCaptureFixture) -> None:
+    c.JupyterHub.cleanup_servers = True
+    hubgov.setup(c)
+    assert c.JupyterHub.cleanup_servers is False
+    assert "cleanup_servers = True is not followed" in caplog.text
 
 
 def test_computed_scopes_are_computed_and_ours_added(c: Any) -> None:
