@@ -80,7 +80,7 @@ c.JupyterHub.load_roles = [{
 class ExistingHub:
     """One hub process in a folder; `start` and `end` it as often as needed."""
 
-    def __init__(self, folder: Path, people: list[str], spawner: str) -> None:
+    def __init__(self, folder: Path, people: list[str], spawner: str, more: str = "") -> None:
         self.folder, self.people = folder, people
         self.port, self.hub_port, self.service_port = free_port(), free_port(), free_port()
         self.config = folder / "jupyterhub_config.py"
@@ -102,7 +102,7 @@ class ExistingHub:
         text = CONFIG
         for name, value in facts.items():
             text = text.replace(name, str(value))
-        self.config.write_text(text)
+        self.config.write_text(text + more)
         self.process: subprocess.Popen[bytes] | None = None
         self.root = f"http://127.0.0.1:{self.hub_port}/site/hub"
         self.http = httpx.Client(headers={"Authorization": f"token {TOKEN}"}, timeout=60, trust_env=False)

@@ -27,13 +27,18 @@ STUBBORN = (
 )
 
 
+def asleep(environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """A process that does nothing for long."""
+    return subprocess.Popen(SLEEP, env={**os.environ, **environment})
+
+
 class NoPid(Spawner):  # type: ignore[misc]
     """A spawner that keeps no pid, as those of containers and batch systems."""
 
     child: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> tuple[str, int]:
-        self.child = subprocess.Popen(SLEEP, env={**os.environ, **self.get_env()})
+        self.child = asleep(self.get_env())
         return "127.0.0.1", 9999
 
     async def stop(self, now: bool = False) -> None:
@@ -152,7 +157,7 @@ def test_after_a_restart_of_the_hub_a_pid_that_another_has_is_not_ours(service: 
         again.load_state(state)
         assert again.hubgov_server == spawner.hubgov_server
         assert await again.poll() is None
-        other = subprocess.Popen(SLEEP)
+        other = asleep({})
         try:
             recycled = state | {"pid": other.pid}
             recycled["hubgov_server"] = [other.pid, 1, *state["hubgov_server"][2:4], "no-such-mark"]
