@@ -29,7 +29,7 @@ from jupyterhub.spawner import Spawner
 from traitlets.utils.importstring import import_item
 
 from hubgov.config import DATABASE_VARIABLE, HubGov, private_folder
-from hubgov.errors import Invalid
+from hubgov.errors import HubgovError, Invalid, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,12 @@ def _join_when_read(app: Any, joining: Joining) -> None:
         del app.update_config  # the class's own again
         whole = copy.deepcopy(app.config)
         whole.merge(config)
-        join(whole, joining, app.log)
+        try:
+            join(whole, joining, app.log)
+        except HubgovError as error:  # a hub that comes up ungoverned would be worse than none
+            app.log.critical("hubgov: %s", error.message)
+            app.log.critical("hint: %s", error.hint)
+            app.exit(1)
         app.update_config(whole)
 
     app.update_config = take
@@ -118,7 +123,7 @@ def join(c: Any, joining: Joining, log: Any) -> None:
     if not issubclass(spawner, BoxedSpawner):
         config.isolation = "none"  # nobody makes boxes here, and nothing may claim that they are there
         log.warning("hubgov: %s makes no boxes: devices are advisory, told but not enforced", spawner.__name__)
-    state_dir = private_folder(Path(config.state_dir))
+    state_dir = _state_folder(config)
     log.info("hubgov: ledger and tokens are in %s (c.HubGov.state_dir)", state_dir)
     token = _token(state_dir / "spawner.token")
     service_url = f"http://127.0.0.1:{config.service_port}"
@@ -146,6 +151,17 @@ def join(c: Any, joining: Joining, log: Any) -> None:
     c.BoxedSpawner.state_dir = str(state_dir)
     c.BoxedSpawner.isolation = config.isolation
     _add(c.BoxedSpawner, "private_paths", _private_files(config, hub))
+
+
+def _state_folder(config: HubGov) -> Path:
+    """The state folder, made if missing. Unavailable, with why, when the hub's user can't have it."""
+    try:
+        return private_folder(Path(config.state_dir))
+    except OSError as error:
+        raise Unavailable(
+            f"c.HubGov.state_dir: {config.state_dir} can't be used: {error.strerror or error}",
+            hint=f"name a folder that uid {os.geteuid()} may make and owns",
+        ) from error
 
 
 def site_spawner(hub: Any) -> type:

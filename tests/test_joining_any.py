@@ -14,7 +14,7 @@ from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 from traitlets.config import Config
 
 import hubgov
-from hubgov.errors import Invalid
+from hubgov.errors import Invalid, Unavailable
 
 
 class Own(LocalProcessSpawner):  # type: ignore[misc]
@@ -83,6 +83,13 @@ def test_a_config_that_is_read_twice_gets_nothing_twice(c: Any) -> None:
 def test_a_service_of_the_sites_own_with_our_name_is_refused(c: Any) -> None:
     c.JupyterHub.services = [{"name": "hubgov", "command": ["own"]}]
     with pytest.raises(Invalid, match="isn't hubgov's"):
+        hubgov.setup(c)
+
+
+def test_a_state_folder_that_cannot_be_is_told_with_the_setting(c: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    c.HubGov.state_dir = str(tmp_path / "file" / "state")
+    with pytest.raises(Unavailable, match=r"c\.HubGov\.state_dir: .* can't be used: Not a directory"):
         hubgov.setup(c)
 
 
@@ -189,3 +196,14 @@ def test_the_command_line_of_the_hub_counts_too(tmp_path: Path) -> None:
 def test_two_calls_in_one_file_are_one(tmp_path: Path) -> None:
     app = read(tmp_path, BEFORE + SITE + BEFORE)
     assert [service["name"] for service in app.services] == ["other", "hubgov", "hubgov-spawner"]
+
+
+def test_a_hub_that_cannot_be_joined_ends_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        read(tmp_path, BEFORE + SITE + "c.JupyterHub.spawner_class = 'no.such'\n")
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert "hubgov: c.JupyterHub.spawner_class: 'no.such' can't be loaded" in said
+    assert "hint: name a class" in said

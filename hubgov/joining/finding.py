@@ -32,6 +32,7 @@ class Running:
     """A hub that runs on this machine: its process, its folder, its interpreter and the configuration it read."""
 
     pid: int
+    uid: int
     folder: Path
     program: str
     config: Path
@@ -74,7 +75,9 @@ def running(config: Path | None = None) -> list[Running]:
             folder = Path(process.cwd())
             path = (folder / (_argument(words) or CONFIG)).resolve()
             if path.is_file() and (config is None or path == config.resolve()):
-                found.append(Running(pid=process.pid, folder=folder, program=words[0], config=path))
+                found.append(
+                    Running(pid=process.pid, uid=process.uids().real, folder=folder, program=words[0], config=path)
+                )
     return found
 
 

@@ -89,7 +89,7 @@ def plan(wish: Wish) -> Plan:
         )
     if seen.internal_ssl:
         raise Invalid("JupyterHub.internal_ssl can't be used with hubgov", hint="set it to False first")
-    state = (wish.state or _state_dir(config)).absolute()
+    state = (wish.state or _state_dir(config, hub)).absolute()
     policy = (wish.policy or config.with_name(POLICY)).absolute()
     if joined:
         assert before is not None
@@ -129,8 +129,11 @@ def _looked_at(config: Path, folder: Path) -> Seen:
     return seen
 
 
-def _state_dir(config: Path) -> Path:
-    return Path("/var/lib/hubgov") if os.geteuid() == 0 else config.with_name("hubgov-state")
+def _state_dir(config: Path, hub: Running | None) -> Path:
+    """Where the hub's own user can keep what is private to him: that of the hub that runs, else who calls."""
+    if (hub.uid if hub else os.geteuid()) == 0:
+        return Path("/var/lib/hubgov")
+    return (hub.folder if hub else config.parent) / "hubgov-state"
 
 
 def _refuse_bad(policy: Path) -> None:

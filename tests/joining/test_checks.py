@@ -31,7 +31,7 @@ WELL = Scene(
     hubgov="0.1.0",
     config="/etc/jupyterhub/jupyterhub_config.py",
     seen=SEEN,
-    hub=Running(pid=7, folder=Path("/srv"), program="/v/bin/python", config=Path("/c")),
+    hub=Running(pid=7, uid=0, folder=Path("/srv"), program="/v/bin/python", config=Path("/c")),
     hub_answers=True,
     health={"version": "0.1.0", "status": "ok", "pid": 9, "epoch": 3, "probes": {"h": {"age_seconds": 2}}},
     ledger=LEDGER,
