@@ -163,6 +163,8 @@ def isolation(scene: Scene) -> Line:
     if not scene.seen.boxed:
         line = _config_line(scene, "c.JupyterHub.spawner_class = 'hubgov_spawner.HubGovSpawner'")
         return _amber("isolation", "isolation_spawner", line, spawner=scene.seen.spawner.rpartition(".")[2])
+    if scene.isolation == "broken":
+        return _red("isolation", "isolation_broken", "apt-get install bubblewrap", why=scene.isolation_why)
     if scene.isolation == "root":
         return _green("isolation", "isolation_root")
     if scene.isolation == "userns":

@@ -89,6 +89,7 @@ LINES: Mapping[str, tuple[str, str]] = {
         "devices are ADVISORY: no box can be made ({why})",
         "设备为建议性（advisory）：无法建立沙箱（{why}）",
     ),
+    "isolation_broken": ("no server can start: {why}", "服务器无法启动：{why}"),
     "isolation_spawner": (
         "devices are ADVISORY: {spawner} makes no boxes; a server is told its devices and could use others",
         "设备为建议性（advisory）：{spawner} 不提供沙箱；服务器仅被告知其设备，仍可使用其他设备",

@@ -31,7 +31,7 @@ from sqlalchemy.engine import make_url
 
 from hubgov.core.policy import Policy
 from hubgov.demo.proxy import chp, traefik
-from hubgov.errors import HubgovError
+from hubgov.errors import HubgovError, Unavailable
 from hubgov.joining import finding
 from hubgov.joining.finding import Devices, Running
 from hubgov.joining.looking import Seen, look
@@ -124,7 +124,7 @@ def gather(given: Path | None) -> Scene:
     policy, problems = _policy(ledger, str(seen.settings.get("policy_file", "")))
     port = int(seen.settings.get("service_port", 8083))
     health = _health(port, seen.base_url)
-    found = isolation.detect(str(seen.settings.get("isolation", "auto"))) if seen.boxed else None
+    mode, why = _isolation(str(seen.settings.get("isolation", "auto"))) if seen.boxed else ("", "")
     return _of_this_machine(
         config=str(config),
         seen=seen,
@@ -136,8 +136,8 @@ def gather(given: Path | None) -> Scene:
         policy=policy,
         policy_problems=problems,
         devices=finding.devices(str(seen.settings.get("devices", "auto"))),
-        isolation=found.mode.value if found else "",
-        isolation_why=found.reason if found else "",
+        isolation=mode,
+        isolation_why=why,
         token=_file(state / "spawner.token"),
         folder=_file(state),
         free_mib=_free_mib(state),
@@ -159,6 +159,15 @@ def _of_this_machine(**facts: Any) -> Scene:
         now_ms=round(time.time() * 1000),
         **facts,
     )
+
+
+def _isolation(wanted: str) -> tuple[str, str]:
+    """(mode, why): tried as the spawner tries it. The mode is `broken` where no server could start."""
+    try:
+        found = isolation.detect(wanted)
+    except Unavailable as error:
+        return "broken", error.message
+    return found.mode.value, found.reason
 
 
 def _version(package: str) -> str:

@@ -88,6 +88,7 @@ ILL: list[tuple[str, dict[str, Any], Colour, str]] = [
         "GPUs: 0 real, 7 simulated",
     ),
     ("isolation", seen(boxed=False, spawner="a.GovernedX"), A, "ADVISORY: GovernedX"),
+    ("isolation", {"isolation": "broken", "isolation_why": "no bwrap"}, R, "no server can start: no bwrap"),
     ("isolation", {"isolation": "userns"}, A, "one uid"),
     ("isolation", {"isolation": "none", "isolation_why": "no bwrap"}, A, "ADVISORY: no box can be made (no bwrap)"),
     ("proxy", {"proxy": ""}, R, "no configurable-http-proxy"),
