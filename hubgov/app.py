@@ -25,12 +25,16 @@ from hubgov.control import observe, policies
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.reconcile import Reconciler
+from hubgov.control.watch import Watch
 from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
 from hubgov.core.policy import Policy
 from hubgov.engines.hub import HubEngine
+from hubgov.engines.local import LocalEngine
+from hubgov.engines.strangers import Strangers
 from hubgov.errors import Unavailable
+from hubgov.launching import BoxLauncher
 from hubgov.ledger.leadership import StaleLeader
 from hubgov.ledger.ledger import Ledger
 from hubgov.policy import load, sample_policy
@@ -45,6 +49,8 @@ from hubgov.telemetry.simulated import SimulatedModel
 
 OBSERVE_SECONDS = 5.0
 RENEW_SECONDS = 5.0
+WATCH_SECONDS = 1.0
+"""How often it is asked whether a telemetry period has passed."""
 BOOKS_SECONDS = 3600.0
 IDENTITY_SECONDS = 10
 """How long what the hub said of a token counts."""
@@ -123,11 +129,25 @@ class Service:
         self._check_books(None)
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
+        self._strangers = Strangers(self._site, self._log)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
+        self.jobs = self._local_engine(state_dir)
+        if self._strangers.left():
+            why = "sessions of another ledger run; nothing starts until they end"
+            self._log.error("event=strangers_found error=%s", why)
+            state.engine_away(self.engine.kinds | self.jobs.kinds)
         self._closing.push_async_callback(self._end_loops)
-        self.reconciler = Reconciler(self.governor, self.engine, self.attachments, self._log, self._still_held)
+        engines = (self.engine, self.jobs)
+        self.reconciler = Reconciler(
+            self.governor, engines, self.attachments, self._log, self._still_held, self._strangers.left
+        )
+        probes = {config.node_name: self.probe}
+        self.watch = Watch(self.governor, probes, self._site, self._log)
+        stock = asyncio.create_task(self.reconciler.take_stock())
+        await asyncio.sleep(0)  # so that it is the writer's first
         self._tasks.append(asyncio.create_task(self.governor.run()))
+        await stock
         await self._observe()
         self._looking = asyncio.create_task(self.reconciler.run())
         self._tasks.append(self._looking)
@@ -136,10 +156,27 @@ class Service:
         self._closing.callback(alarm.stop)
         alarm.every(SWEEP_SECONDS, "sweep", self.governor.sweep)
         alarm.every(OBSERVE_SECONDS, "observe", self._observe)
+        alarm.every(WATCH_SECONDS, "watch", self.watch.tick)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
         alarm.every(BOOKS_SECONDS, "books", self._check_books_lately)
         alarm.start()
         self._listen()
+
+    def _local_engine(self, state_dir: Path) -> LocalEngine:
+        launcher = BoxLauncher(
+            self._around.api_url, self._around.api_token, state=lambda: self.governor.state, site=self._site,
+            service_url=self._address, log=self._log,
+        )  # fmt: skip
+        self._closing.push_async_callback(launcher.close)
+        # By ledger: another one counts its workloads from one again, and may not find these jobs for its own.
+        folder = private_folder(private_folder(state_dir / "jobs") / self.ledger.id)
+        wake = self.governor.committed.set
+        return LocalEngine(folder.resolve(), launcher, self._site, self.clock, self._log, wake=wake)
+
+    @property
+    def _address(self) -> str:
+        """Where processes of this machine reach the service, without the proxy."""
+        return self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/")
 
     def _listen(self) -> None:
         address = urlparse(self._around.service_url)
@@ -150,15 +187,17 @@ class Service:
             attachments=self.attachments,
             probes={self._config.node_name: self.probe},
             clock=self.clock,
-            runnable=self.engine.kinds,
+            runnable=self.engine.kinds | self.jobs.kinds,
+            log_folder=self.jobs.folder_of,
             hub_base_url=self._around.hub_base_url,
-            service_url=self._around.service_url.rstrip("/") + self._around.prefix.rstrip("/"),
+            service_url=self._address,
             prefix=self._around.prefix,
             state=site_of(self._config.state_dir),
             site=self._site,
             isolation=self._isolation,
             feed=feed,
             limits=Limits(self._config.changes_at_once, self._config.changes_per_second),
+            watch=self.watch,
             log=self._log,
         )
         # Whoever was put into a group, or lost a right, is known so at once, not after the stock five minutes.
@@ -191,6 +230,7 @@ class Service:
     async def _observe(self) -> None:
         """Bring what the probe sees into the record, when it changed. It looks at the pace of today's policy."""
         self.probe.pace(self.governor.state.policy.telemetry_period_ms / 1000)
+        self._strangers.left()  # ends them by force when their time is over, also while nobody asks for anything
         reading = self.probe.latest()
         ram_mib = psutil.virtual_memory().total // 1024**2
         cpus = psutil.cpu_count() or 1
@@ -221,15 +261,17 @@ class Service:
         self._check_books(Instant(self.clock.now() - lately))
 
     def _holders(self) -> Mapping[str, tuple[int, ...]]:
-        """Which processes hold each device: what a simulated probe shows load by."""
-        if not hasattr(self, "governor"):
+        """Which processes hold each device: what a simulated probe shows load by. Of a notebook what it runs, since
+        a server that is only looked at uses no card."""
+        if not hasattr(self, "watch"):
             return {}
-        return {
-            share.uuid: (allocation.main.pid,)
-            for allocation in self.governor.state.allocations.values()
-            if allocation.main is not None
-            for share in allocation.devices
-        }
+        found: dict[str, tuple[int, ...]] = {}
+        for allocation in self.governor.state.allocations.values():
+            working = self.watch.working(allocation.id)
+            if allocation.main is not None:
+                pids = working if working is not None else (allocation.main.pid,)
+                found |= {share.uuid: pids for share in allocation.devices}
+        return found
 
     def _still_held(self, allocation: Allocation) -> bool:
         """Whether the probe sees a living process on a card of an allocation that ought to be free.
@@ -257,7 +299,7 @@ class Service:
 
     async def close(self) -> None:
         """Stop answering, end what runs here, give the lead up: as far as the start came, in reverse. Notebook
-        servers live on."""
+        servers and jobs live on."""
         await self._closing.aclose()
         self._log.info("event=stopped")
 

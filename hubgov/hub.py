@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from hubgov_spawner import HubGovSpawner, pages
+from hubgov_spawner import HubGovSpawner, pages, quarters_api
 from hubgov_spawner.boxed import BoxedSpawner
 from hubgov_spawner.over_any import governed
 from jupyterhub.spawner import Spawner
@@ -132,6 +132,7 @@ def join(c: Any, joining: Joining, log: Any) -> None:
     hub.custom_scopes = {**pages.configured(hub, "custom_scopes", {}), **CUSTOM_SCOPES}
     _add(hub, "extra_user_scopes", [f"access:services!service={SERVICE}"])
     pages.install(c)
+    _add(hub, "extra_handlers", [(quarters_api.ADDRESS, quarters_api.QuartersHandler)])
     hub.spawner_class = spawner
     _add_token_scopes(_section(c, spawner, "server_token_scopes"))
     for name, value in (("default_url", "/lab"), ("poll_interval", 5)):

@@ -84,13 +84,32 @@ def marked_with(allocation_id: str, uid: int | None = None) -> list[ProcessRef]:
     anybody may set the variable: as root these are a box's own two of bubblewrap, whose end is the end of all in
     the box. A process that overwrites its own environment hides from this; only a box holds such a one.
     """
-    mark = f"{ALLOCATION_VARIABLE}={allocation_id}".encode()
+    return _marked(lambda mark: mark == allocation_id, uid)
+
+
+def marked_elsewhere(site: str) -> list[ProcessRef]:
+    """Every process of our own uid that carries a mark of this state folder and another ledger than `site`'s:
+    `site` is FOLDER.LEDGER, a mark ALLOCATION@FOLDER.LEDGER."""
+    folder = site.partition(".")[0]
+
+    def is_elsewhere(mark: str) -> bool:
+        place = mark.partition("@")[2]
+        return place != site and place.partition(".")[0] == folder
+
+    return _marked(is_elsewhere)
+
+
+def _marked(wanted: Callable[[str], bool], uid: int | None = None) -> list[ProcessRef]:
+    """Every process of our own uid, or of `uid`, whose HUBGOV_ALLOCATION_ID is wanted."""
+    name = f"{ALLOCATION_VARIABLE}=".encode()
     found, uids = [], {os.geteuid(), uid}
     for pid in _pids():
         # Identify first: should the pid be given again in between, the older identity signals nobody.
         ref = identify(pid)
-        if ref and _real_uid(pid) in uids and mark in _environment(pid).split(b"\0"):
-            found.append(ref)
+        if ref and _real_uid(pid) in uids:
+            entries = (entry for entry in _environment(pid).split(b"\0") if entry.startswith(name))
+            if any(wanted(entry.removeprefix(name).decode(errors="replace")) for entry in entries):
+                found.append(ref)
     return found
 
 

@@ -69,6 +69,38 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     "backoff": ("Trying again {at} after a failed start.", "启动失败，将于 {at} 重试。"),
     "starting": ("Starting.", "正在启动。"),
     "running": ("Running.", "运行中。"),
+    "running_busy": ("Running and at work: {signs}.", "运行中，正在工作：{signs}。"),
+    "running_settling": (
+        "Running, quiet since {since}. If nothing happens you are asked about it at {full_at}.",
+        "运行中，自 {since} 起没有活动。若一直没有活动，将于 {full_at} 询问。",
+    ),
+    "running_idle": (
+        "Running, and idle since {since} by every sign.",
+        "运行中，自 {since} 起各项均无活动。",
+    ),
+    "running_unknown": (
+        "Running; whether it is idle isn't known ({signs}), so nothing is done about it.",
+        "运行中；是否空闲未知（{signs}），不作处理。",
+    ),
+    "running_unseen": ("Running; it is about to be looked at.", "运行中，即将检查活动情况。"),
+    "running_suspect": (
+        "Running, and idle since {since}. The policy only observes, so nothing is stopped.",
+        "运行中，自 {since} 起空闲。策略仅观察，不会停止。",
+    ),
+    "running_asked": (
+        "Running, and idle since {since}. It is returned at {deadline} unless something runs in it or you choose "
+        "Keep. Keeps left: {left}.",
+        "运行中，自 {since} 起空闲。若不运行任务也不保留，将于 {deadline} 收回。剩余保留次数：{left}。",
+    ),
+    "running_kept": (
+        "Running. You kept it until {deadline}; keeps left: {left}.",
+        "运行中。已保留至 {deadline}，剩余保留次数：{left}。",
+    ),
+    "running_grace": (
+        "Idle since {since} and about to stop at {deadline}, unless something runs in it or you choose Keep. "
+        "Keeps left: {left}.",
+        "自 {since} 起空闲，将于 {deadline} 停止；运行任务或选择保留可取消。剩余保留次数：{left}。",
+    ),
     "fits_now": (
         "Can start now in pool {pool}: {flavor}.",
         "可立即在资源池 {pool} 启动：{flavor}。",
@@ -145,6 +177,16 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "Not extended: +{by} would lie in the past; the lease ended {have_ago} ago.",
         "未延长：+{by} 后仍早于现在；租约已于 {have_ago} 前到期。",
     ),
+    # keep
+    "no_keep": (
+        "Not kept: queue {queue} has no Keep ({rule}). What runs in the session keeps it.",
+        "未保留：队列 {queue} 不支持保留（{rule}）。运行任务即可继续。",
+    ),
+    "keep_used_up": (
+        "Not kept: {rule} allows {limit} {unit} without work in between, all used. What runs in the session "
+        "keeps it.",
+        "未保留：{rule} 最多连续 {limit} {unit}，已用完。运行任务即可继续。",
+    ),
     "stale": ("It changed since you looked.", "内容已变化，请刷新后再试。"),
 }
 
@@ -165,6 +207,9 @@ STEPS: Mapping[str, tuple[str, str]] = {
     "submit_batch": ("Submit the rest as a batch job", "把剩余工作提交为批任务"),
     "shorter_extension": ("Ask for a shorter extension", "缩短延长时间"),
     "longer_extension": ("Ask for a longer extension", "申请更长的延长"),
+    "keep": ("Keep it for a while", "选择保留"),
+    "run_something": ("Run something in it", "运行任务"),
+    "extend": ("Extend it", "申请延长"),
     "ask_lead": (
         "Ask an administrator of the hub to add you to the group of your team, then start again",
         "请 hub 管理员将你加入团队对应的用户组，然后重新启动",
@@ -229,6 +274,36 @@ END_REASONS: Mapping[str, tuple[str, str]] = {
     "node_lost": ("its node was lost", "节点丢失"),
 }
 
+FAILURES: Mapping[str, tuple[str, str]] = {
+    "command_not_found": (
+        "The command {command} was not found; commands are looked for on the PATH, files from the folder {cwd}.",
+        "找不到命令 {command}；命令在 PATH 中查找，文件从目录 {cwd} 查找。",
+    ),
+    "command_not_executable": (
+        "{command} can't be executed: it is a folder, not marked executable (chmod +x), or its interpreter is "
+        "missing.",
+        "{command} 无法执行：它是目录、没有执行权限（chmod +x），或缺少解释器。",
+    ),
+    "command_failed": ("The system could not execute {command}; see the log.", "系统无法执行 {command}，见日志。"),
+    "directory_missing": ("There is no folder {cwd} in the owner's home.", "所有者主目录中没有目录 {cwd}。"),
+    "directory_closed": (
+        "The folder {cwd} can't be entered: it must lie in the owner's home, with no link on the way.",
+        "无法进入目录 {cwd}：须位于所有者主目录内，路径中不能有链接。",
+    ),
+    "no_home": (
+        "The hub gives its owner no home on this machine; the hub's log says why.",
+        "hub 未在本机为其所有者提供主目录，原因见 hub 日志。",
+    ),
+    "box_failed": ("Its box could not be made; see the log.", "无法创建隔离环境，见日志。"),
+    "unsupervised": (
+        "Who stood by it was killed, so how it ended is not known.",
+        "监护进程被终止，结束方式未知。",
+    ),
+    "exit_code": ("The command ended with an error; see the log.", "命令以错误结束，见日志。"),
+    "signal": ("The command was ended by signal {signal}.", "命令被信号 {signal} 终止。"),
+}
+"""Classes of failure of a job, as its owner reads them."""
+
 WORDS: Mapping[str, tuple[str, str]] = {
     "GPUs": ("GPUs", "张 GPU"),
     "workloads": ("sessions", "个会话"),
@@ -255,6 +330,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "pools": ("pools {name}", "资源池 {name}"),
     "workload": ("{name}", "任务 {name}"),
     "priority": ("priority {name}", "优先级 {name}"),
+    "idle_evidence": ("{kind}: {text}", "依据 {kind}：{text}"),
+    "idle_evidence_since": ("{kind}: {text}, last busy {at}", "{kind}：{text}，最近活动 {at}"),
     "from_to": ("{low} to {high}", "{low} 到 {high}"),
     "no_probe": ("no probe reads this node", "没有探针读取该节点"),
     "cpu_only": ("no GPU", "无 GPU"),
@@ -273,6 +350,52 @@ DEVICE_STATES: Mapping[str, tuple[str, str]] = {
     "drained": ("drained", "停止接收"),
     "unassigned": ("in no pool", "未归属"),
 }
+
+SIGNALS: Mapping[str, tuple[str, str]] = {
+    "gpu": ("GPU use", "GPU 使用"),
+    "cpu": ("CPU use", "CPU 使用"),
+    "io": ("disk", "读写"),
+    "kernel": ("kernels", "内核"),
+    "terminal": ("terminals", "终端"),
+    "child": ("processes", "子进程"),
+    "human": ("people", "人工操作"),
+}
+"""What a sign of work or idleness comes from."""
+
+LEVELS: Mapping[str, tuple[str, str]] = {
+    "busy": ("busy", "忙"),
+    "idle": ("idle", "空闲"),
+    "unknown": ("unknown", "未知"),
+}
+
+EVIDENCE: Mapping[str, tuple[str, str]] = {
+    "no_card": ("no GPU", "无 GPU"),
+    "card_duty": ("card {index} at {percent} %", "卡 {index} 利用率 {percent} %"),
+    "card_power": ("card {index} draws {watts} W, more than when idle", "卡 {index} 功耗 {watts} W，高于空闲值"),
+    "card_shared": (
+        "card {index} works, and whose work it is can't be told",
+        "卡 {index} 正在工作，无法区分属于谁",
+    ),
+    "card_unknown": ("card {index} can't be read", "卡 {index} 无法读取"),
+    "cpu": ("{percent} % of a core", "占用单核 {percent} %"),
+    "io": ("{kib} KiB a minute", "每分钟 {kib} KiB"),
+    "children": ("{count} started by kernels", "内核启动的进程 {count} 个"),
+    "no_children": ("none beside the kernels", "除内核外没有"),
+    "jobs": ("{count} run in terminals", "终端中运行的进程 {count} 个"),
+    "no_jobs": ("nothing runs in terminals", "终端中没有运行任务"),
+    "terminals": ("{count} open, nothing runs in them", "打开 {count} 个，没有运行任务"),
+    "kernel_busy": ("{path} works on {count} cells", "{path} 正在执行 {count} 个单元"),
+    "kernel_waits": ("{path} waits for input", "{path} 等待输入"),
+    "kernels_idle": ("{count} kernels, none works", "{count} 个内核，均未执行"),
+    "no_kernels": ("no kernel", "没有内核"),
+    "edited": ("last edit", "最近一次编辑"),
+    "no_edit": ("no edit yet", "尚无编辑"),
+    "not_of_jobs": ("not asked of this kind of work", "此类任务不适用"),
+    "no_report": ("the session says nothing", "会话没有报告"),
+    "no_processes": ("its processes are not seen", "看不到其进程"),
+    "not_read": ("not read yet", "尚未读取"),
+}
+"""What a signal rests on."""
 
 LOST: Mapping[str, tuple[str, str]] = {
     "variables": ("variables of kernel {name} ({path})", "内核 {name} 的变量（{path}）"),

@@ -122,6 +122,10 @@ class Notice:
     threshold_seconds: int
     deadline: str
     issued_at: str
+    quiet_seconds: int = 0
+    """Of an idle session or kernel: for how long."""
+    subject: str = ""
+    """The document of a kernel that was shut down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +179,10 @@ class Workload:
     keeps_left: int | None = None
     idle_phase: str | None = None
     idle_deadline: str | None = None
+    """When it is taken back, or kept no longer."""
+    idle_since: str | None = None
+    """When the window of idleness began; null while it works."""
+    idle_after_seconds: int | None = None
     position: int | None = None
     latest_start: str | None = None
     latest_start_basis: str = "none"
@@ -192,9 +200,36 @@ class Workload:
     save_requested: str | None = None
     """Id of the save that Lab and its server extension are asked to make now; null when none is due."""
     resume_documents: tuple[str, ...] = ()
+    """Documents to open again, relative to the server's root folder: those of the workload resumed."""
     extension: Extension | None = None
     """The last request for more time."""
-    """Documents to open again, relative to the server's root folder: those of the workload resumed."""
+    command: tuple[str, ...] = ()
+    """What a job runs; empty for a notebook, and for who may not read what is inside."""
+    cwd: str = ""
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What a job's owner set; shown to him and to admins."""
+    timezone: str = "UTC"
+    """The policy's: the hub's pages show times in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A piece of what a job wrote: answer of GET /workloads/{id}/logs. Offsets are bytes, of one attempt."""
+
+    workload: str
+    attempt: int
+    offset: int
+    """Where `text` begins: the offset asked for and what was left out since."""
+    next_offset: int
+    """What to ask for next."""
+    text: str
+    """UTF-8; what is none is U+FFFD. Never cut within a character."""
+    left_out: int = 0
+    """Bytes between the offset asked for and `offset` that weren't kept."""
+    end: bool = False
+    """Whether this attempt is over and nothing follows."""
+    trouble: str = ""
+    """Why bytes were left out, where the disk was the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +267,21 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """One sign of work or idleness of a running session: busy, idle or unknown, with its evidence in words.
+
+    `measured` tells use of the machine from claims, which count for `max_unverified` at most.
+    """
+
+    kind: str
+    level: str
+    text: str
+    busy_at: str | None = None
+    age_seconds: int = 0
+    measured: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Granted, waiting, refused or needs_approval, with every number compared: one object on every surface."""
 
@@ -252,6 +302,8 @@ class Decision:
     next_steps: tuple[str, ...] = ()
     simulated: bool = False
     """Whether the devices that it is about are made up."""
+    signals: tuple[Signal, ...] = ()
+    """Of a running session with an idle rule: why it counts as busy, idle or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,6 +411,50 @@ class SaveReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelActivity:
+    """What the server extension says of one kernel: how many code requests it works on, whether all that it does is
+    wait for input, how many seconds ago it last worked and its document was last edited."""
+
+    id: str
+    name: str
+    path: str = ""
+    state: str = "alive"
+    """starting, alive, restarting or dead."""
+    requests: int = 0
+    waits: bool = False
+    busy_seconds_ago: int | None = None
+    edited_seconds_ago: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelEnd:
+    """What came of shutting a kernel down: empty, or why it was not."""
+
+    id: str
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityReport:
+    """What the server extension says of its session; ages rather than times, since clocks differ."""
+
+    kernels: tuple[KernelActivity, ...] = ()
+    terminals: int = 0
+    jobs: int = 0
+    """Terminals in which something runs in the foreground."""
+    edited_seconds_ago: int | None = None
+    ended: tuple[KernelEnd, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityAnswer:
+    """When the next report is due, and the kernels to shut down, their documents saved first."""
+
+    period_seconds: int
+    end_kernels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """What was saved, lost, used and charged by a session that is over."""
 
@@ -372,6 +468,8 @@ class Receipt:
     cost: Money
     devices_free_at: str | None
     lost: tuple[str, ...]
+    evidence: tuple[str, ...] = ()
+    """Why it counted as idle, a line each; empty where it ended otherwise."""
     timezone: str = "UTC"
     """The policy's: pages show its times in it."""
 

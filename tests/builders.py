@@ -293,7 +293,7 @@ def rebuilt(state: State) -> State:
 
 def snapshot(state: State) -> dict[str, Any]:
     """Everything that a State holds, for a comparison before and after; the records themselves never change."""
-    names = ["seen", "nodes", "workloads", "allocations", "extensions", "notices", "saves", "holds"]
+    names = ["seen", "nodes", "workloads", "allocations", "extensions", "notices", "saves", "holds", "departures"]
     names += ["on_device"]
     kept: dict[str, Any] = {name: dict(getattr(state, name)) for name in names}
     kept |= {"segments": dict(state.past.segments), "past_use": dict(state.past.sums)}

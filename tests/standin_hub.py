@@ -46,6 +46,8 @@ class StandInHub:
         self.stops: list[str] = []
         self.servers: dict[str, dict[str, Any]] = {}
         self.down = False
+        self.quarters: Callable[[str], tuple[int, Any]] = lambda name: (501, {"message": "no homes here"})
+        """What it says of where a user's jobs live."""
         self.on_stop: Callable[[str], None] = lambda path: None
         """Told of every stop: what the real hub would do to the server's process."""
         hub = self
@@ -94,6 +96,8 @@ class StandInHub:
         if path == "/user":
             known = USERS.get(token) or _one_of_the_crowd(token)
             return (200, _model(known)) if known else (403, {"status": 403, "message": "unknown token"})
+        if path.startswith("/hubgov/quarters/"):
+            return self.quarters(path.removeprefix("/hubgov/quarters/"))
         if method == "POST":
             self.starts.append(path)
             return 201, None

@@ -12,6 +12,8 @@ from jupyter_server.serverapp import ServerApp
 from traitlets import Float, Int
 
 from hubgov.errors import Invalid
+from hubgov_lab.activity import activity_of
+from hubgov_lab.cullers import switch_off
 from hubgov_lab.documents import Saver
 from hubgov_lab.handlers import HANDLERS
 from hubgov_lab.home import Memory
@@ -44,11 +46,14 @@ class HubgovLab(ExtensionApp):
             self.log.error("hubgov: %s; %s", error.message, error.hint)
             found = None
         if found is not None:
+            assert self.serverapp is not None
+            switch_off(self.serverapp, self.log)
             self.session = self._session(found)
         self.handlers.extend((path, handler, {"session": self.session}) for path, handler in HANDLERS)
 
     async def _start_jupyter_server_extension(self, serverapp: ServerApp) -> None:
         if self.session is not None:
+            switch_off(serverapp, self.log)  # of terminals, whose extension may come after this one
             self.session.start()
 
     async def stop_extension(self) -> None:
@@ -83,6 +88,7 @@ class HubgovLab(ExtensionApp):
             saving=saving,
             log=self.log,
             time=clock,
+            activity=activity_of(server, service, saving, self.log),
             deadline_file=found.deadline_file,
         )
 

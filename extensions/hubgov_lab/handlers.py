@@ -116,20 +116,42 @@ class ExtendHandler(GovernedHandler):
     @web.authenticated
     async def post(self) -> None:
         session, body = self.governed, self.body()
-        by_seconds, reason, key = body.get("by_seconds"), body.get("reason", ""), body.get("key")
+        by_seconds, reason = body.get("by_seconds"), body.get("reason", "")
         if type(by_seconds) is not int or not 0 < by_seconds <= MAX_SPAN_MS // 1000:
             raise Invalid("`by_seconds` is a whole number of seconds above 0", hint="3600 for an hour")
         if not isinstance(reason, str) or len(reason) > 2000:
             raise Invalid("`reason` is a text of at most 2000 characters", hint="say it shorter")
-        if not isinstance(key, str) or not 8 <= len(key) <= 100 or not key.isascii() or not key.isprintable():
-            raise Invalid(
-                "`key` is a text of 8 to 100 printable ASCII characters",
-                hint="a new one for each wish, the same one when it is repeated",
-            )
-        answer = await session.service.extend(by_seconds, self.asked_by(reason), key)
+        answer = await session.service.extend(by_seconds, self.asked_by(reason), _key(body))
         if answer.outcome != "failed":
             await session.refresh()
         self.finish({**to_json(answer), "workload": to_json(session.workload)})
+
+
+class KeepHandler(GovernedHandler):
+    """Its owner still uses the session: the answer to being asked."""
+
+    @web.authenticated
+    async def post(self) -> None:
+        session = self.governed
+        key = _key(self.body())
+        await session.service.keep(key)
+        await session.refresh()
+        self.finish({"workload": to_json(session.workload)})
+
+
+class EditedHandler(GovernedHandler):
+    """Somebody types or clicks in a tab: `path` is the document that he is at."""
+
+    _track_activity = False
+
+    @web.authenticated
+    async def post(self) -> None:
+        path = self.body().get("path")
+        if path is not None and not _is_path(path):
+            raise Invalid("`path` is a path below the server's folder", hint="leave it out where there is none")
+        self.governed.activity.edited(path)
+        self.set_status(204)
+        self.finish()
 
 
 class StopHandler(GovernedHandler):
@@ -224,6 +246,17 @@ def _bad_saved() -> NoReturn:
     )
 
 
+def _key(body: dict[str, Any]) -> str:
+    """The idempotency key of a wish."""
+    key = body.get("key")
+    if not isinstance(key, str) or not 8 <= len(key) <= 100 or not key.isascii() or not key.isprintable():
+        raise Invalid(
+            "`key` is a text of 8 to 100 printable ASCII characters",
+            hint="a new one for each wish, the same one when it is repeated",
+        )
+    return key
+
+
 def _is_path(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= 4096
 
@@ -231,6 +264,8 @@ def _is_path(value: Any) -> bool:
 HANDLERS: tuple[tuple[str, type[GovernedHandler]], ...] = (
     (r"/hubgov/session", SessionHandler),
     (r"/hubgov/extend", ExtendHandler),
+    (r"/hubgov/keep", KeepHandler),
+    (r"/hubgov/edited", EditedHandler),
     (r"/hubgov/stop", StopHandler),
     (r"/hubgov/why", WhyHandler),
     (r"/hubgov/notices/([^/]+)/shown", NoticeHandler),

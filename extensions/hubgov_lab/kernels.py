@@ -21,10 +21,15 @@ async def _sessions(server: ServerApp) -> list[dict[str, Any]]:
         return []
 
 
+async def kernel_paths(server: ServerApp) -> dict[str, str]:
+    """The document of each kernel that has one, by the kernel's id."""
+    sessions = await _sessions(server)
+    return {found["kernel"]["id"]: found["path"] for found in sessions if found.get("kernel")}
+
+
 async def running_kernels(server: ServerApp) -> tuple[KernelReport, ...]:
     """Every kernel that runs, with the document it belongs to; an empty path for one that has none."""
-    sessions = await _sessions(server)
-    paths = {found["kernel"]["id"]: found["path"] for found in sessions if found.get("kernel")}
+    paths = await kernel_paths(server)
     manager: Any = server.kernel_manager
     kernels: list[dict[str, Any]] = await ensure_async(manager.list_kernels())
     return tuple(

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from hubgov.errors import HubgovError, Invalid, Unavailable
-from hubgov.wire import KernelReport, SaveReport
+from hubgov.wire import KernelReport, SavedDocument, SaveReport
 from hubgov_lab.documents import Saver
 from hubgov_lab.service import Service
 
@@ -117,6 +117,19 @@ class Saving:
         async with self._copying:
             report = await self.make(save)
         return await self._hand_in(report)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether documents are being saved because they were asked for."""
+        return self._copying.locked()
+
+    async def copy_of(self, save: str, path: str) -> SavedDocument:
+        """Save one document for this server's own sake: the browsers first, then the copy; nobody waits for it."""
+        async with self._copying:
+            asked, _, errors = await self.browsers.ask(save, self.lab_wait_seconds)
+            documents = await asyncio.to_thread(self.saver.copy_all, save, (path,), errors)
+            await asyncio.to_thread(self.saver.finish, SaveReport(save=save, asked_lab=asked, documents=documents))
+            return documents[0]
 
     async def make(self, save: str) -> SaveReport:
         """Ask the browsers, copy every document, and note what else runs."""

@@ -11,7 +11,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest, HT
 
 from hubgov import processes
 from hubgov.errors import Ended, HubgovError, Invalid, NotAllowed, NotFound, Unavailable
-from hubgov.wire import API, Decision, Extension, SaveReport, Workload
+from hubgov.wire import API, ActivityAnswer, ActivityReport, Decision, Extension, SaveReport, Workload
 from hubgov.wire_json import from_json, to_json
 from hubgov_lab.settings import Governed
 
@@ -83,6 +83,14 @@ class Service:
         """Say that somebody has opened this server; saying so again changes nothing."""
         await self._ask("POST", "/claim", {})
 
+    async def keep(self, key: str) -> Workload:
+        """Keep the session although it is idle; the key makes a repeated click one."""
+        return _document(Workload, await self._ask("POST", "/keep", {}, headers={"Idempotency-Key": key}))
+
+    async def report_activity(self, report: ActivityReport) -> ActivityAnswer:
+        """Say what goes on here; the answer says when to say it again, and which kernels to shut down."""
+        return _document(ActivityAnswer, await self._ask("PUT", "/activity", to_json(report)))
+
     async def put_save(self, report: SaveReport) -> None:
         """Hand in what was saved; putting the same report again changes nothing."""
         await self._ask("PUT", f"/saves/{quote(report.save, safe='')}", to_json(report))
@@ -94,9 +102,10 @@ class Service:
         body: Any = None,
         *,
         query: dict[str, int] | None = None,
+        headers: dict[str, str] | None = None,
         patience: float = 0,
     ) -> HTTPResponse:
-        answer = await self._send(method, path, body, query=query, patience=patience)
+        answer = await self._send(method, path, body, query=query, headers=headers, patience=patience)
         if 200 <= answer.code < 300:
             return answer
         found = _error(answer)

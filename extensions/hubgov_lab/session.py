@@ -14,6 +14,7 @@ from typing import Any
 from hubgov.errors import HubgovError, Unavailable
 from hubgov.wire import Notice, Workload
 from hubgov.wire_json import to_json
+from hubgov_lab.activity import Activity
 from hubgov_lab.home import Memory, write_deadline
 from hubgov_lab.saving import Saving
 from hubgov_lab.service import Service
@@ -71,6 +72,7 @@ class Session:
     saving: Saving
     log: logging.Logger
     time: ServiceTime
+    activity: Activity
     deadline_file: Path | None = None
     workload: Workload | None = None
     revision: int = 0
@@ -84,8 +86,9 @@ class Session:
     _opened: bool = False
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to watch, and to say what goes on."""
         self._spawn(self.watch())
+        self._spawn(self.activity.run())
 
     async def stop(self) -> None:
         """End what runs in the background and let go of the connections."""

@@ -58,11 +58,18 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "no": ("no", "否"),
     "next": ("next: {steps}", "可选：{steps}"),
     "costs": ("Estimated cost: {cost}", "预计费用：{cost}"),
-    "latest_start": ("Starts at the latest {at}, if nobody extends.", "若无人延长，最迟 {at} 开始。"),
+    "latest_start": ("Starts by {at} as things stand now.", "按当前情况，{at} 前开始。"),
     "place": ("Place in line: {position}", "排队位置：{position}"),
     "still_waiting": ("{id} still waits after {span}: {why}", "{id} 在 {span} 后仍在等待：{why}"),
+    "not_over": ("{id} is not over after {span}: {why}", "{id} 在 {span} 后仍未结束：{why}"),
+    "hint_logs": ("hubgov logs {id} -f", "hubgov logs {id} -f"),
+    "submitted": ("{id}: {headline}", "{id}：{headline}"),
+    "next_attempt": ("{id}, attempt {attempt}", "{id}，第 {attempt} 次运行"),
+    "log_gap": ("{bytes} bytes were left out here{why}", "此处略去 {bytes} 字节{why}"),
     "hint_why": ("hubgov why {id}", "hubgov why {id}"),
     "cancelled": ("{id}: {state}", "{id}：{state}"),
+    "kept": ("{id}: kept until {until}; keeps left: {left}", "{id}：保留至 {until}，剩余保留次数 {left}"),
+    "was_idle": ("idle: {what}", "空闲依据：{what}"),
     "decided": ("{id}: {state}", "{id}：{state}"),
     "decided_until": ("{id}: {state}, until {at}", "{id}：{state}，至 {at}"),
     "of_team": ("team {team}", "团队 {team}"),
@@ -108,8 +115,10 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "gpus": ("GPUS", "GPU 数"), "flavor": ("FLAVOR", "卡型"), "submitted": ("SUBMITTED", "提交时间"),
     "started": ("STARTED", "开始时间"), "ended": ("ENDED", "结束时间"), "waited": ("WAITED", "等待"),
     "headline": ("HEADLINE", "说明"), "evictions": ("EVICTIONS", "被收回次数"), "attempt": ("ATTEMPT", "尝试"),
-    "extensions_left": ("EXTENSIONS LEFT", "剩余延长次数"), "latest_start": ("LATEST START", "最迟开始"),
+    "extensions_left": ("EXTENSIONS LEFT", "剩余延长次数"), "latest_start": ("STARTS BY", "预计开始不晚于"),
     "end_reason": ("END REASON", "结束原因"), "exit_code": ("EXIT CODE", "退出码"), "url": ("URL", "地址"),
+    "signal": ("SIGNAL", "信号"), "command": ("COMMAND", "命令"), "cwd": ("FOLDER", "目录"),
+    "env": ("VARIABLES", "环境变量"),
     "note": ("NOTE", "备注"), "memory": ("MEMORY", "显存请求"),
     "pool": ("POOL", "资源池"), "guaranteed": ("GUARANTEED", "保障"), "used": ("USED", "已用"),
     "borrowed": ("BORROWED", "借用"), "lent": ("LENT", "借出"), "available": ("AVAILABLE", "可用"),
@@ -132,6 +141,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "user": ("USER", "用户"), "day": ("DAY", "日期"), "list_cost": ("LIST COST", "目录价费用"),
     "borrowed_hours": ("BORROWED HOURS", "借用小时"), "failed_hours": ("FAILED HOURS", "启动失败小时"),
     "overhead_hours": ("OVERHEAD HOURS", "开销小时"),
+    "sign": ("SIGN", "迹象"), "level": ("LEVEL", "状态"), "evidence": ("EVIDENCE", "依据"),
+    "last_busy": ("LAST BUSY", "最近活动"), "age": ("AGE", "时效"), "idle_phase": ("IDLE", "空闲状态"),
+    "idle_deadline": ("IDLE DEADLINE", "空闲期限"), "keeps_left": ("KEEPS LEFT", "剩余保留次数"),
     "needs": ("NEEDS A YES OF", "待批准人"),
 }  # fmt: skip
 
@@ -148,6 +160,14 @@ EXTENSION_STATES: Mapping[str, tuple[str, str]] = {
     "denied": ("denied", "已拒绝"),
     "lapsed": ("lapsed", "已失效"),
     "withdrawn": ("withdrawn", "已撤回"),
+}
+
+IDLE_PHASES: Mapping[str, tuple[str, str]] = {
+    "active": ("no", "否"),
+    "suspect": ("yes, only observed", "是，仅观察"),
+    "asked": ("yes, owner asked", "是，已询问"),
+    "kept": ("kept", "已保留"),
+    "grace": ("yes, about to stop", "是，即将停止"),
 }
 
 DOCUMENTS: Mapping[str, tuple[str, str]] = {

@@ -8,8 +8,9 @@ from hubgov import wire
 from hubgov.cli import cells
 from hubgov.cli.cli_texts import OUTCOMES, UNITS, text
 from hubgov.cli.screen import NONE, Cell, Screen, Table
-from hubgov.texts import place, word
+from hubgov.texts import LEVELS, SIGNALS, place, word
 
+_SIGN_COLUMNS = ("sign", "level", "evidence", "last_busy", "age")
 _COLUMNS = ("code", "need", "have", "limit", "unit", "where", "held_by", "frees_at")
 
 
@@ -26,8 +27,22 @@ def show(screen: Screen, decision: wire.Decision, document: Any) -> None:
     if decision.blockers:
         screen.line("")
         screen.table(Table(_COLUMNS, [_row(b, decision.evaluated_at, screen.lang) for b in decision.blockers]))
+    if decision.signals:
+        screen.line("")
+        screen.table(Table(_SIGN_COLUMNS, [_sign(s, decision.evaluated_at, screen.lang) for s in decision.signals]))
     for line in _lines(screen, decision):
         screen.line(line)
+
+
+def _sign(s: wire.Signal, now: str, lang: str) -> list[str | Cell]:
+    """What it comes from, busy, idle or unknown, what it rests on, when it was last busy, how old that is."""
+    return [
+        word(SIGNALS, s.kind, lang),
+        word(LEVELS, s.level, lang),
+        s.text,
+        cells.clock(s.busy_at, now or None),
+        cells.span(s.age_seconds),
+    ]
 
 
 def _lines(screen: Screen, decision: wire.Decision) -> list[str]:

@@ -12,7 +12,7 @@ FLAGS: Mapping[str, str] = {
     "labels": "--label", "after": "--after", "priority": "--priority", "nodes": "--nodes",
     "preemptible": "--non-preemptible", "override": "--override", "start_deadline": "--start-deadline",
     "workload": "--workload", "limit": "--limit", "state": "--state", "owner": "--owner", "team": "--team",
-    "If-Match": "--from",
+    "If-Match": "--from", "cwd": "--cwd", "env": "--env", "attempt": "--attempt",
 }  # fmt: skip
 """Fields, queries and headers of the REST interface, each with the flag that sends it."""
 

@@ -64,6 +64,13 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("Never to be reclaimed, where the queue allows it.", "不可被收回（须队列允许）。"),
     ("Past a guard where the queue allows it, and why.", "越过限制的理由（须队列允许）。"),
     ("Given up when it does not run within this time of being granted.", "获准后超过该时间仍未运行则放弃。"),
+    # submit and logs
+    ("The command and its arguments, after --.", "命令及其参数，写在 -- 之后。"),
+    ("The folder of your home to run in; else the home.", "在主目录中的哪个目录运行；默认为主目录。"),
+    ("A variable for the command; may be given more than once.", "命令的环境变量，可多次给出。"),
+    ("Wait until it is over, at most so long.", "等到结束，可给出最长时间。"),
+    ("Go on until it is over, over all of its attempts.", "持续显示到结束，包括每次运行。"),
+    ("Of this attempt; else the last.", "第几次运行；默认为最后一次。"),
     # the place
     ("A queue's name.", "队列名称。"),
     ("A node's name.", "节点名称。"),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _W, _I, _P = "hubgov.cli.verbs.workloads:", "hubgov.cli.verbs.inventory:", "hubgov.cli.verbs.policy:"
-_A = "hubgov.cli.verbs.approvals:"
+_A, _J = "hubgov.cli.verbs.approvals:", "hubgov.cli.verbs.jobs:"
 _O, _L = "hubgov.cli.verbs.operations:", "hubgov.cli.local."
 
 
@@ -24,6 +24,8 @@ class Verb(NamedTuple):
     raw: bool = False
     more: tuple[str, str] = ("", "")
     """What only its own help says."""
+    bare: tuple[str, ...] = ()
+    """Options that may also stand without their value."""
 
 
 VERBS: Mapping[str, Verb] = {
@@ -45,11 +47,32 @@ VERBS: Mapping[str, Verb] = {
             "使用 --wait 时，到时仍在等待则退出码为 4，失败则为 1。",
         ),
     ),
+    "submit": Verb(
+        _J + "submit",
+        ("Take a command in line, to run once its devices are granted.", "提交一条命令，获得设备后运行。"),
+        "hubgov submit --queue training --gpus 1 --lease 8h -- python train.py",
+        more=(
+            "It runs in your home, as you, with its devices and nothing of others'. With --wait the exit code is 1 "
+            "when it failed and 4 when it isn't over after that time.",
+            "在你的主目录中以你的身份运行，只看得到分到的设备。"
+            "使用 --wait 时，失败则退出码为 1，到时仍未结束则为 4。",
+        ),
+        bare=("--wait",),
+    ),
+    "logs": Verb(
+        _J + "logs",
+        ("What a job wrote; -f goes on until it is over.", "任务的输出；-f 持续显示到结束。"),
+        "hubgov logs tr-7 -f",
+        more=(
+            "Kept are the first 16 MiB and the last 48 MiB. On a terminal only colours pass.",
+            "保留前 16 MiB 和后 48 MiB。在终端中仅保留颜色控制。",
+        ),
+    ),
     "why": Verb(
         _W + "why",
         (
-            "Why it waits: the numbers compared, who holds what, until when.",
-            "为什么在等：比较的数字、占用者、到何时。",
+            "Why it waits, for whom and until when; of what runs, whether it is idle.",
+            "为什么在等：比较的数字、占用者、到何时；运行中的任务是否算空闲。",
         ),
         "hubgov why nb-7",
     ),
@@ -66,6 +89,15 @@ VERBS: Mapping[str, Verb] = {
         more=(
             "The exit code is 3 when the policy denies it and 6 when somebody has to agree first.",
             "被策略拒绝时退出码为 3，需要他人批准时为 6。",
+        ),
+    ),
+    "keep": Verb(
+        _W + "keep",
+        ("Keep an idle session that was asked about.", "保留被询问的空闲会话。"),
+        "hubgov keep nb-7",
+        more=(
+            "The exit code is 3 when it was kept as often as its queue allows.",
+            "达到队列允许的保留次数时退出码为 3。",
         ),
     ),
     "cancel": Verb(_W + "cancel", ("Stop a workload.", "停止一个任务。"), "hubgov cancel nb-7 --reason done"),

@@ -81,12 +81,12 @@ def _gpu_count(part: str, whole: str) -> int | float:
     return int(part) if "." not in part else float(part)
 
 
-def pairs(option: str, given: Iterable[str]) -> dict[str, str]:
-    """Name and value of each `k=v`."""
+def pairs(option: str, given: Iterable[str], *, empty: bool = False) -> dict[str, str]:
+    """Name and value of each `k=v`; `empty` lets a value be so."""
     found: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")
-        if not equals or not key or not value:
+        if not equals or not key or not (value or empty):
             raise Usage("bad_pair", option=option, value=text[:40])
         found[key] = value
     return found

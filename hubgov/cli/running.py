@@ -54,7 +54,7 @@ def _typed(arguments: Sequence[str], screen: Screen) -> int:
     from hubgov.cli.commands import root
 
     try:
-        code = root(screen.lang).main(list(arguments), "hubgov", standalone_mode=False, obj=screen)
+        code = root(screen.lang).main(_valued(arguments), "hubgov", standalone_mode=False, obj=screen)
         return code if isinstance(code, int) else DONE
     except typer.Abort:
         return INTERRUPTED
@@ -63,6 +63,19 @@ def _typed(arguments: Sequence[str], screen: Screen) -> int:
             screen.text("usage", message=usage_in(error.format_message(), screen.lang)), _help_of(error)
         )
         return USAGE
+
+
+def _valued(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with an empty value for options that stand bare where their verb lets them."""
+    verb = _verb_of(arguments)
+    bare = VERBS[verb].bare if verb else ()
+    found = list(arguments)
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        if argument in bare and (place + 1 == len(arguments) or arguments[place + 1].startswith("-")):
+            found[place] = f"{argument}="
+    return found
 
 
 def _help_of(error: Exception) -> str:

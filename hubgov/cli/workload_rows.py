@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hubgov import wire
 from hubgov.cli import cells
+from hubgov.cli.cli_texts import IDLE_PHASES
 from hubgov.cli.screen import NONE, Cell, Screen, Table
 from hubgov.client import Client
 from hubgov.texts import END_REASONS, word
@@ -155,6 +157,9 @@ def facts(w: wire.Workload, lang: str) -> list[tuple[str, str | Cell]]:
         ("environment", cells.plain(w.environment)),
         ("queue", w.queue),
         ("priority", str(w.priority)),
+        ("command", cells.plain(shlex.join(w.command))),
+        ("cwd", cells.plain(w.cwd)),
+        ("env", cells.plain(" ".join(f"{name}={shlex.quote(value)}" for name, value in w.env.items()))),
         ("gpus", cells.number(w.gpus)),
         ("flavor", cells.plain(w.flavor)),
         ("memory", cells.memory(w.memory_mib)),
@@ -166,9 +171,13 @@ def facts(w: wire.Workload, lang: str) -> list[tuple[str, str | Cell]]:
         ("started", cells.clock(w.started_at, w.now)),
         ("stops_at", cells.until(w.expires_at, w.now, lang, w.grace_until) if w.ended_at is None else NONE),
         ("extensions_left", cells.plain(w.extensions_left)),
+        ("idle_phase", word(IDLE_PHASES, w.idle_phase, lang) if w.idle_phase else NONE),
+        ("idle_deadline", cells.clock(w.idle_deadline, w.now)),
+        ("keeps_left", cells.plain(w.keeps_left)),
         ("ended", cells.clock(w.ended_at, w.now)),
         ("end_reason", word(END_REASONS, w.end_reason, lang) if w.end_reason else NONE),
         ("exit_code", cells.plain(w.exit_code)),
+        ("signal", cells.plain(w.signal)),
         ("evictions", cells.plain(w.evictions or None)),
         ("cost", cells.money(w.cost)),
         ("note", cells.plain(w.note)),

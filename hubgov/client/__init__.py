@@ -5,5 +5,6 @@ from __future__ import annotations
 from hubgov.client.connection import Connection
 from hubgov.client.failures import NeedsApproval, NotSignedIn, PolicyDenied
 from hubgov.client.http import Client
+from hubgov.client.job import Job
 
-__all__ = ["Client", "Connection", "NeedsApproval", "NotSignedIn", "PolicyDenied"]
+__all__ = ["Client", "Connection", "Job", "NeedsApproval", "NotSignedIn", "PolicyDenied"]

@@ -10,6 +10,7 @@ from hubgov import wire
 from hubgov.client import connection as connections
 from hubgov.client import documents as docs
 from hubgov.client.failures import NeedsApproval, read
+from hubgov.client.job import Job
 from hubgov.client.transport import Transport, part
 
 T = TypeVar("T")
@@ -72,9 +73,21 @@ class Client:
         path = f"/workloads/{part(workload_id)}"
         return read(wire.Workload, self._get(path, {"after": after, "wait": seconds}, wait_seconds=seconds))
 
-    def submit(self, body: Mapping[str, Any]) -> wire.Workload:
-        """Take a request in line; its fields are those of a scenario's `submit`."""
-        return read(wire.Workload, self._send("POST", "/workloads", body))
+    def submit(self, body: Mapping[str, Any] | None = None, **fields: Any) -> Job:
+        """Take a request in line: `submit(queue="train", gpus=1, command=["python", "train.py"])`, or its fields as
+        one mapping. PolicyDenied with the Decision when the policy says no."""
+        return Job(self, read(wire.Workload, self._send("POST", "/workloads", {**(body or {}), **fields})))
+
+    def job(self, workload_id: str) -> Job:
+        """A job that was submitted before."""
+        return Job(self, self.workload(workload_id))
+
+    def logs(
+        self, workload_id: str, *, offset: int = 0, attempt: int | None = None, wait_seconds: int = 0
+    ) -> wire.Log:
+        """A piece of what a job wrote, from `offset` on; `wait_seconds` (at most 60) for there to be something."""
+        query = {"offset": offset, "attempt": attempt, "wait": wait_seconds or None}
+        return read(wire.Log, self._get(f"/workloads/{part(workload_id)}/logs", query, wait_seconds=wait_seconds))
 
     def plan(self, body: Mapping[str, Any]) -> wire.Decision:
         """What would happen to this request now, with its cost. A refusal is an answer here, not an error."""
@@ -97,6 +110,10 @@ class Client:
         if extension.state == "needs_approval":
             raise NeedsApproval(extension)
         return extension
+
+    def keep(self, workload_id: str) -> wire.Workload:
+        """Keep an idle session that was asked about. PolicyDenied when it was kept as often as the queue allows."""
+        return read(wire.Workload, self._send("POST", f"/workloads/{part(workload_id)}/keep", {}))
 
     def why(self, workload_id: str) -> wire.Decision:
         """Why it waits, or on what terms it runs. Ended when it is over."""

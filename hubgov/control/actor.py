@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hubgov.clock import Instant
 from hubgov.core.model import Workload
 from hubgov.core.policy import Policy
 from hubgov.errors import NotAllowed, NotFound
@@ -23,6 +24,10 @@ class Actor:
     groups: frozenset[str] = frozenset()
     scopes: frozenset[str] = frozenset()
     from_server: bool = False
+    since: Instant = Instant(0)
+    """Since when this user has had the name: what is older was a deleted user's."""
+    server: str = ""
+    """Of a notebook server's own token: which one, `owner/name`."""
 
     @property
     def principal(self) -> str:
@@ -31,7 +36,7 @@ class Actor:
 
     def owns(self, workload: Workload) -> bool:
         """Whether the workload is this user's own."""
-        return self.is_user(workload.owner)
+        return self.is_user(workload.owner) and workload.submitted_at >= self.since
 
     def is_user(self, name: str) -> bool:
         """Whether it is the user of that name, and no service called so."""
@@ -87,6 +92,13 @@ def check_change(actor: Actor, policy: Policy, workload: Workload) -> None:
     check_seen(actor, policy, workload)
     if not may_change(actor, policy, workload):
         raise _belongs(workload)
+
+
+def check_own(actor: Actor, policy: Policy, workload: Workload) -> None:
+    """As `check_read`, of what is the owner's alone: what his work writes. Admins may too; leads may not."""
+    check_seen(actor, policy, workload)
+    if not (actor.owns(workload) or actor.admin):
+        raise NotAllowed(f"{workload.id} belongs to {workload.owner}", hint="ask its owner")
 
 
 def check_read(actor: Actor, policy: Policy, workload: Workload) -> None:

@@ -67,6 +67,7 @@ class Governor:
     def __init__(self, ledger: Ledger, state: State, clock: Clock, log: logging.Logger) -> None:
         self.ledger = ledger
         self.state = state
+        state.began = clock.now()
         self.clock = clock
         self._log = log
         self._intents: asyncio.Queue[_Waiting[Any]] = asyncio.Queue()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
+from hubgov.core import idle
 from hubgov.core.model import Allocation, Change, Lease, Workload
 from hubgov.core.states import Event
 from hubgov.core.transitions import moved
@@ -22,13 +23,14 @@ def grant(
     *,
     counted: bool,
 ) -> None:
-    """Put the longer lease in force. `counted`: it is one of those that the owner may take by himself.
+    """Put the longer lease in force; a window of idleness begins anew. `counted`: it is one of those that the
+    owner may take by himself.
 
     Ended where the allocation is in no state to be extended any more.
     """
     extended = moved(
         unit.state, allocation, Event.EXTENDED, unit.now, actor=actor.principal, reason=reason,
-        lease=lease, stop_at=None, halted_at=None,
+        lease=lease, stop_at=None, halted_at=None, idle=idle.back(allocation.idle, unit.now),
     )  # fmt: skip
     if not unit.write(extended):
         raise Ended(

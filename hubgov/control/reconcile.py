@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from hubgov.clock import Instant
-from hubgov.control import session
+from hubgov.control import jobs, session
 from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor
 from hubgov.control.unit import Unit
 from hubgov.core.model import Allocation, AllocationId, Workload
 from hubgov.core.states import AllocationState, Event
-from hubgov.core.transitions import moved, stop_due_at
-from hubgov.engines.base import Engine, Knows, Seen
+from hubgov.core.transitions import kill_due_at, moved, stop_due_at
+from hubgov.engines.base import CannotStart, Engine, Knows, Report, Seen
 from hubgov.errors import HubgovError
 
 _S = AllocationState
@@ -37,21 +37,26 @@ StillHeld = Callable[[Allocation], bool]
 
 
 class Reconciler:
-    """Acts on the committed picture of one governor through one engine."""
+    """Acts on the committed picture of one governor through its engines, of which each has kinds of its own."""
 
     def __init__(
         self,
         governor: Governor,
-        engine: Engine,
+        engines: Sequence[Engine],
         attachments: Attachments,
         log: logging.Logger,
         still_held: StillHeld = lambda allocation: False,
+        strangers: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`strangers`: whether work of another ledger runs on devices that ours takes for free. No engine counts
+        as answering then."""
         self._governor = governor
-        self._engine = engine
+        self._engines = tuple(engines)
+        self._engine_of = {kind: engine for engine in engines for kind in engine.kinds}
         self._attachments = attachments
         self._log = log
         self._still_held = still_held
+        self._strangers = strangers
         self._began = governor.clock.now()
         # People, browsers and processes take their time however fast the policy's clock runs.
         self._attach_patience = ATTACH_PATIENCE_MS * governor.clock.rate
@@ -59,9 +64,9 @@ class Reconciler:
         self._sent: dict[tuple[AllocationId, str], int] = {}
         self._seen_ended: dict[AllocationId, Instant] = {}
         self._not_known: dict[AllocationId, int] = {}
-        self._silent = 0
-        """How often in a row the engine didn't answer."""
-        self._asked_at = 0
+        self._silent = dict.fromkeys(self._engines, 0)
+        """How often in a row an engine didn't answer."""
+        self._asked_at = dict.fromkeys(self._engines, 0)
         self._failing: set[AllocationId] = set()
 
     async def run(self, period: float = 1.0) -> None:
@@ -77,12 +82,14 @@ class Reconciler:
     def look(self) -> None:
         """One pass over all allocations; what it starts runs on beside it. One that can't be looked at holds none
         of the others up: it is looked at again in the next pass."""
-        self._ask_whether_it_answers()
+        for engine in self._engines:
+            self._ask_whether_it_answers(engine)
         for allocation in list(self._governor.state.allocations.values()):
             try:
                 workload = self._governor.state.workload_of(allocation)
-                if workload.kind in self._engine.kinds:
-                    self._look_at(workload, allocation)
+                runs = self._engine_of.get(workload.kind)
+                if runs is not None:
+                    self._look_at(runs, workload, allocation)
                 self._failing.discard(allocation.id)
             except Exception:  # noqa: BLE001  whatever it is, the others' ends and starts must not wait for it
                 if allocation.id not in self._failing:
@@ -94,35 +101,40 @@ class Reconciler:
         self._seen_ended = {key: at for key, at in self._seen_ended.items() if key in live}
         self._not_known = {key: times for key, times in self._not_known.items() if key in live}
 
-    def _look_at(self, workload: Workload, allocation: Allocation) -> None:
+    def _look_at(self, engine: Engine, workload: Workload, allocation: Allocation) -> None:
         match allocation.state:
             case _S.RESERVED:
-                if self._nobody_comes(workload, allocation):
-                    self._send(allocation, "start", lambda: self._start(workload, allocation))
+                if engine.reports or self._nobody_comes(workload, allocation):
+                    self._send(allocation, "start", lambda: self._start(engine, workload, allocation))
             case _S.STARTING | _S.RUNNING | _S.EXPIRING | _S.PREEMPTING | _S.SUSPECT:
-                self._watch(workload, allocation)
+                if engine.reports:
+                    self._follow(engine, workload, allocation)
+                else:
+                    self._watch(engine, workload, allocation)
             case _S.STOPPING:
-                self._bring_to_an_end(workload, allocation)
+                self._bring_to_an_end(engine, workload, allocation)
             case _S.RELEASING | _S.QUARANTINED | _S.LOST:
-                if not self._free(allocation):
-                    self._engine.kill(allocation)
+                if not self._free(engine, allocation):
+                    engine.kill(allocation)
             case _S.RELEASED:
                 pass
 
-    def _ask_whether_it_answers(self) -> None:
+    def _ask_whether_it_answers(self, engine: Engine) -> None:
         """While there is work for the engine: a controller that is away makes its work wait, and takes nothing."""
-        now, key = self._governor.clock.now(), (AllocationId("engine"), "answers")
-        wanted = any(w.kind in self._engine.kinds for w in self._governor.state.workloads.values())
-        due = now - self._asked_at >= REPEAT_MS * self._governor.clock.rate
-        if (wanted or self._silent) and due and key not in self._flying:
-            self._asked_at = now
-            self._flying[key] = asyncio.create_task(self._carry_out(key, self._see_whether_it_answers))
+        now, key = self._governor.clock.now(), (AllocationId("engine"), ",".join(sorted(engine.kinds)))
+        wanted = any(w.kind in engine.kinds for w in self._governor.state.workloads.values())
+        due = now - self._asked_at[engine] >= REPEAT_MS * self._governor.clock.rate
+        if (wanted or self._silent[engine]) and due and key not in self._flying:
+            self._asked_at[engine] = now
+            effect = self._carry_out(key, lambda: self._see_whether_it_answers(engine))
+            self._flying[key] = asyncio.create_task(effect)
 
-    async def _see_whether_it_answers(self) -> None:
-        kinds = self._engine.kinds
-        self._silent = 0 if await self._engine.answers() else self._silent + 1
+    async def _see_whether_it_answers(self, engine: Engine) -> None:
+        kinds = engine.kinds
+        answers = not self._strangers() and await engine.answers()
+        self._silent[engine] = 0 if answers else self._silent[engine] + 1
         away = kinds <= self._governor.state.away
-        if self._silent >= PROBES_TO_LOSE and not away:
+        if self._silent[engine] >= PROBES_TO_LOSE and not away:
             self._log.warning("event=engine_away kinds=%s", ",".join(sorted(kinds)))
             try:
                 await self._governor.do(lambda unit: session.engine_away(unit, kinds))
@@ -130,7 +142,7 @@ class Reconciler:
                 # Nothing was written: what was granted stays so, and the next look sends this again.
                 self._governor.state.engine_back(kinds, self._governor.clock.now())
                 raise
-        elif self._silent == 0 and away:
+        elif self._silent[engine] == 0 and away:
             self._log.info("event=engine_back kinds=%s", ",".join(sorted(kinds)))
             await self._governor.do(lambda unit: session.engine_back(unit, kinds))
 
@@ -140,18 +152,75 @@ class Reconciler:
         patience = self._attach_patience if self._attachments.attached(workload.id) else 0
         return now >= max(allocation.reserved_at + patience, self._began + self._attach_patience // 2)
 
-    async def _start(self, workload: Workload, allocation: Allocation) -> None:
+    async def _start(self, engine: Engine, workload: Workload, allocation: Allocation) -> None:
         # Between the look and this unit it may have been cancelled, or a spawner may have taken it.
-        if await self._governor.do(lambda unit: session.unattended(unit, allocation.id)):
-            await self._engine.start(workload, allocation)
+        if not engine.reports:
+            if await self._governor.do(lambda unit: session.unattended(unit, allocation.id)):
+                await engine.start(workload, allocation)
+            return
+        try:
+            await engine.prepare(workload)
+            if await self._governor.do(lambda unit: jobs.launched(unit, allocation.id)):
+                await engine.start(workload, self._governor.state.allocations.get(allocation.id, allocation))
+                self._governor.committed.set()  # what it has come to is to be taken down now
+        except CannotStart as error:
+            self._log.warning("event=cannot_start allocation=%s error=%s", allocation.id, error.message)
+            failure = error.code
+            await self._governor.do(lambda unit: jobs.cannot_start(unit, allocation.id, failure))
 
-    def _watch(self, workload: Workload, allocation: Allocation) -> None:
+    async def take_stock(self) -> None:
+        """What engines that report know of all that lives, in one unit: for the first one after a start, so that
+        what ended while nobody looked ended then, before anything is due by the clock."""
+        found = []
+        for allocation in self._governor.state.allocations.values():
+            engine = self._engine_of.get(self._governor.state.workload_of(allocation).kind)
+            if engine is not None and engine.reports and allocation.state is not _S.RESERVED:
+                found.append((allocation.id, engine.report(allocation)))
+
+        def observed(unit: Unit) -> None:
+            for allocation_id, report in found:
+                jobs.observed(unit, allocation_id, report)
+
+        if found:
+            await self._governor.do(observed)
+
+    def _follow(self, engine: Engine, workload: Workload, allocation: Allocation) -> None:
+        """As `_watch`, of what its engine launches itself."""
+        report = engine.report(allocation)
+        if report.lost:
+            self._count_unknown(allocation)
+            return
+        self._not_known.pop(allocation.id, None)
+        self._take_down(allocation, report)
+        if report.ended is None:
+            if not report.begun and allocation.state is _S.STARTING:
+                self._send(allocation, "start", lambda: self._start(engine, workload, allocation))
+            engine.attend(allocation)
+
+    def _take_down(self, allocation: Allocation, report: Report) -> None:
+        """Bring into the record what the engine newly knows."""
+        known = report.main is None or (report.main, report.init) == (allocation.main, allocation.init)
+        running = report.running_at is None or allocation.state is not _S.STARTING
+        if not known or not running or report.ended is not None:
+            self._send(
+                allocation,
+                f"report {report.stage()}",
+                lambda: self._governor.do(lambda unit: jobs.observed(unit, allocation.id, report)),
+            )
+
+    def _count_unknown(self, allocation: Allocation) -> None:
+        """Given up once its engine didn't know of it so often in a row."""
+        times = self._not_known[allocation.id] = self._not_known.get(allocation.id, 0) + 1
+        if times >= PROBES_TO_LOSE:
+            self._send(allocation, "lost", lambda: self._governor.do(lambda unit: _lose(unit, allocation.id)))
+
+    def _watch(self, engine: Engine, workload: Workload, allocation: Allocation) -> None:
         """A main process that is gone ends the allocation, also when nobody is left to report it."""
-        match self._engine.look(allocation):
+        match engine.look(allocation):
             case Seen.ALIVE | Seen.UNSEEN if allocation.main is None:
                 # Not reported (yet): its hub may have been killed just before or after it made the processes.
                 if self._governor.clock.now() - allocation.since > self._attach_patience:
-                    self._send(allocation, "ask", lambda: self._ask_whether_known(workload, allocation))
+                    self._send(allocation, "ask", lambda: self._ask_whether_known(engine, workload, allocation))
             case Seen.ALIVE | Seen.UNSEEN:
                 self._seen_ended.pop(allocation.id, None)
                 self._not_known.pop(allocation.id, None)
@@ -165,27 +234,33 @@ class Reconciler:
                         lambda: self._governor.do(lambda unit: session.vanished(unit, allocation.id, at)),
                     )
 
-    async def _ask_whether_known(self, workload: Workload, allocation: Allocation) -> None:
+    async def _ask_whether_known(self, engine: Engine, workload: Workload, allocation: Allocation) -> None:
         """A start that nobody carries on (its hub was killed) goes back to its place in line."""
-        if await self._engine.knows(workload) is not Knows.NO:
+        if await engine.knows(workload) is not Knows.NO:
             self._not_known.pop(allocation.id, None)
             return
         times = self._not_known[allocation.id] = self._not_known.get(allocation.id, 0) + 1
         if times >= PROBES_TO_LOSE:
             await self._governor.do(lambda unit: _give_up(unit, allocation.id))
 
-    def _bring_to_an_end(self, workload: Workload, allocation: Allocation) -> None:
+    def _bring_to_an_end(self, engine: Engine, workload: Workload, allocation: Allocation) -> None:
+        if engine.reports:
+            self._take_down(allocation, engine.report(allocation))
         now = self._governor.clock.now()
-        if self._free(allocation) or now < stop_due_at(allocation):
+        if self._free(engine, allocation) or now < stop_due_at(allocation):
             return
-        overdue = now - stop_due_at(allocation) > self._governor.state.policy.reclaim.term_ms
-        self._send(allocation, "stop", lambda: self._engine.stop(workload, allocation))
-        if overdue:
-            self._engine.kill(allocation)
+        if not (engine.reports and allocation.stop_now):
+            self._send(allocation, "stop", lambda: engine.stop(workload, allocation))
+        # Who stops by asking somebody else gives him the time for it, also without grace.
+        patience = stop_due_at(allocation) + self._governor.state.policy.reclaim.term_ms + 1
+        if now >= (kill_due_at(self._governor.state, allocation) if engine.reports else patience):
+            engine.kill(allocation)
 
-    def _free(self, allocation: Allocation) -> bool:
+    def _free(self, engine: Engine, allocation: Allocation) -> bool:
         """Hand the devices on once every process is gone and no probe sees one on them."""
-        if self._engine.look(allocation) is not Seen.GONE or self._still_held(allocation):
+        if (allocation.id, "start") in self._flying:
+            return False  # what is about to be started isn't there yet
+        if engine.look(allocation) is not Seen.GONE or self._still_held(allocation):
             return False
         if not self._engine.sees(allocation):  # it may run elsewhere until its controller says that it doesn't
             self._send(allocation, "gone", lambda: self._gone_if_unknown(allocation))
@@ -231,4 +306,11 @@ def _give_up(unit: Unit, allocation_id: AllocationId) -> None:
     """Back to its place in line, unless its processes were reported while the engine was asked."""
     allocation = unit.state.allocations.get(allocation_id)
     if allocation is not None and allocation.main is None:
+        unit.write(moved(unit.state, allocation, Event.UNKNOWN_TO_ENGINE, unit.now))
+
+
+def _lose(unit: Unit, allocation_id: AllocationId) -> None:
+    """What nobody can tell the fate of runs again, at its old place in line."""
+    allocation = unit.state.allocations.get(allocation_id)
+    if allocation is not None:
         unit.write(moved(unit.state, allocation, Event.UNKNOWN_TO_ENGINE, unit.now))

@@ -10,15 +10,23 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
-from hubgov.core.model import Allocation, AllocationId, Change, ProcessId, SaveRecord, Workload, WorkloadId
+from hubgov.core import kernels
+from hubgov.core.model import (
+    Allocation,
+    AllocationId,
+    Change,
+    Departure,
+    ProcessId,
+    SaveRecord,
+    Workload,
+    WorkloadId,
+)
 from hubgov.core.policy import Kind
 from hubgov.core.states import METERED, AllocationState, Event, WorkloadState
 from hubgov.core.transitions import cancelled, exited, moved, save_answered, stop_due_at
 from hubgov.errors import Conflict, NotAllowed
 
-SAVE_MS = 15_000
-"""How long a stop waits for the documents to be saved: Lab is waited for 9 s, the copies follow."""
-STOP_ASKED, SERVER_START_ASKED = "stop_asked", "server_start_asked"
+STOP_ASKED, SERVER_START_ASKED, USER_DEPARTED = "stop_asked", "server_start_asked", "user_departed"
 """Journal events that are somebody's act."""
 
 
@@ -85,7 +93,7 @@ def stopping(unit: Unit, workload_id: str, attempt: int, actor: Actor, *, now: b
     unit.write(
         cancelled(
             unit.state, workload, unit.now, actor=workload.owner, reason="", code="cancelled", now=now,
-            save_within_ms=SAVE_MS * unit.clock_rate,
+            save_within_ms=unit.state.policy.reclaim.save_ms,
         )
     )  # fmt: skip
     return unit.latest(workload)
@@ -158,6 +166,14 @@ def engine_back(unit: Unit, kinds: frozenset[Kind]) -> None:
     unit.state.engine_back(kinds, unit.now)
 
 
+def departed(unit: Unit, name: str, actor: Actor) -> None:
+    """The hub deleted a user: whoever gets the name next has nothing of what was asked for until now."""
+    check_spawner(actor)
+    after = Departure(name=name, at=unit.now)
+    before = unit.state.departures.get(name)
+    unit.write([Change(event=USER_DEPARTED, before=before, after=after, actor=actor.principal)])
+
+
 def claim(unit: Unit, workload_id: str, actor: Actor) -> None:
     """Somebody opened the notebook: it is no longer given back for want of an owner."""
     workload = unit.workload(workload_id)
@@ -187,6 +203,16 @@ def saved(unit: Unit, workload_id: str, actor: Actor, record: SaveRecord) -> Non
     unit.write([Change(event="documents_saved", before=None, after=record, actor=actor.principal)])
     if allocation.save == record.id:
         unit.write(save_answered(unit.state, allocation, unit.now, actor=actor.principal))
+
+
+def kernel_ended(unit: Unit, workload_id: str, actor: Actor, kernel: str, failed: str) -> None:
+    """What came of a kernel that the session was told to shut down: done, or why not. Nobody asked: no news."""
+    workload = unit.workload(workload_id)
+    _check_own(workload, actor)
+    allocation = unit.allocation(workload)
+    changes = kernels.ended(unit.state, allocation, kernel, unit.now, actor=actor.principal, failed=failed)
+    if unit.write(changes) and not failed:
+        unit.state.unwatch_kernel(allocation.id, kernel)
 
 
 def _check_own(workload: Workload, actor: Actor) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.control.actor import Actor, approvers, check_admin, check_change
 from hubgov.control.granting import grant
-from hubgov.control.session import SAVE_MS
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
 from hubgov.core.decision import Blocker, Decision, Outcome
@@ -41,7 +40,7 @@ def cancel(unit: Unit, workload_id: str, actor: Actor, *, reason: str, now: bool
     unit.write(
         cancelled(
             unit.state, workload, unit.now, actor=actor.principal, reason=reason, code=code, now=now,
-            save_within_ms=SAVE_MS * unit.clock_rate,
+            save_within_ms=unit.state.policy.reclaim.save_ms,
         )
     )  # fmt: skip
     return unit.latest(workload)

@@ -10,7 +10,7 @@ from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
 from hubgov.core import explain, screening
 from hubgov.core.decision import Decision, Outcome
-from hubgov.core.model import Request, SaveRecord, Workload, WorkloadId
+from hubgov.core.model import ANY_NODES, Request, SaveRecord, Workload, WorkloadId
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.state import State
 from hubgov.core.states import WorkloadState
@@ -57,6 +57,8 @@ class Refused(Refusal):
 def submit(unit: Unit, draft: Draft, owner: Actor, by: Actor, runnable: frozenset[Kind]) -> Workload:
     """The workload in line. Refused carries the Decision when the policy says no."""
     workload = draw_up(unit.state, draft, owner, unit.now, runnable)
+    if workload.kind is not Kind.NOTEBOOK and not workload.request.command:
+        raise Invalid(f"{workload.kind.value} work needs a command", hint="say what to run, after --")
     refusal = screening.refusal(unit.state, workload, unit.now)
     if refusal is not None:
         raise Refused(refusal)
@@ -169,6 +171,10 @@ def draw_up(state: State, draft: Draft, owner: Actor, now: Instant, runnable: fr
             details={"kind": kind.value, "runs": sorted(k.value for k in runnable)},
             hint="kinds that run here: " + ", ".join(sorted(k.value for k in runnable)),
         )
+    if kind is Kind.NOTEBOOK and (draft.request.command or draft.request.cwd or draft.request.env):
+        raise Invalid("a notebook takes no command, folder or variables", hint="leave command, cwd and env out")
+    if kind is not Kind.NOTEBOOK and draft.request.nodes not in (1, ANY_NODES):
+        raise Invalid("jobs run on one node", hint="leave nodes out")
     for flavor in draft.request.flavors:
         if flavor not in policy.flavors:
             raise _unknown("unknown_flavor", flavor, sorted(policy.flavors), now, policy)

@@ -5,10 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from hubgov.core.policy import Policy
+from hubgov.core.policy import IdleRule, Policy
 
 LEAST_GRACE_MS = 30_000
 LEAST_START_MS = 120_000
+
+
+def _idle(rule: IdleRule | None, rate: int) -> IdleRule | None:
+    """A window needs several samples, and somebody who is asked the time to read and to answer."""
+    if rule is None:
+        return None
+    least = LEAST_GRACE_MS * rate
+    kernel_after = max(rule.kernel_after_ms, least) if rule.kernel_after_ms is not None else None
+    return replace(
+        rule,
+        kernel_after_ms=kernel_after,
+        after_ms=max(rule.after_ms, least),
+        confirm_ms=max(rule.confirm_ms, least),
+        grace_ms=max(rule.grace_ms, least),
+    )
 
 
 def for_clock_rate(policy: Policy, rate: int) -> Policy:
@@ -22,6 +37,7 @@ def for_clock_rate(policy: Policy, rate: int) -> Policy:
     reclaim = replace(
         policy.reclaim,
         term_ms=policy.reclaim.term_ms * rate,
+        save_ms=policy.reclaim.save_ms * rate,
         stop_timeout_ms=policy.reclaim.stop_timeout_ms * rate,
         lost_after_ms=policy.reclaim.lost_after_ms * rate,
     )
@@ -31,6 +47,7 @@ def for_clock_rate(policy: Policy, rate: int) -> Policy:
             grace_ms=max(queue.grace_ms, LEAST_GRACE_MS * rate),
             start_deadline_ms=max(queue.start_deadline_ms, LEAST_START_MS * rate),
             claim_ms=max(queue.claim_ms, LEAST_START_MS * rate),
+            idle=_idle(queue.idle, rate),
         )
         for name, queue in policy.queues.items()
     }

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hubgov.clock import Instant
+from hubgov.core import idle, kernels
 from hubgov.core.lease import due_notice, notice_id
 from hubgov.core.model import Allocation, Change, Workload
-from hubgov.core.policy import Mode
+from hubgov.core.policy import Kind, Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState, Event, WorkloadState
-from hubgov.core.transitions import SERVICE, cancelled, moved, stop_due_at
+from hubgov.core.transitions import SERVICE, cancelled, kill_due_at, moved
 
 _S = AllocationState
 
@@ -34,8 +35,7 @@ def due(state: State, now: Instant) -> tuple[Change, ...]:
 
 def stop_overdue_at(state: State, allocation: Allocation) -> Instant:
     """When a stop that isn't confirmed fences the device: `stop_timeout` after the kill."""
-    kill = stop_due_at(allocation) + (0 if allocation.stop_now else state.policy.reclaim.term_ms)
-    return Instant(kill + state.policy.reclaim.stop_timeout_ms)
+    return Instant(kill_due_at(state, allocation) + state.policy.reclaim.stop_timeout_ms)
 
 
 def start_overdue_at(state: State, allocation: Allocation) -> Instant:
@@ -68,7 +68,13 @@ def _due_of(state: State, allocation: Allocation, now: Instant) -> tuple[Change,
         case _S.RUNNING if enforced and _ended(allocation, now):
             return _lease_ended(state, allocation)
         case _S.RUNNING:
-            return _warning(state, allocation, now)
+            return (
+                _warning(state, allocation, now)
+                or idle.step(state, allocation, now)
+                or kernels.step(state, allocation, now)
+            )
+        case _S.EXPIRING if idle.in_grace(allocation):
+            return idle.step(state, allocation, now)
         case _S.EXPIRING if enforced and allocation.stop_at is not None and now >= allocation.stop_at:
             return _grace_ended(state, allocation, now)
         case _S.STOPPING | _S.RELEASING if now >= stop_overdue_at(state, allocation):
@@ -90,18 +96,25 @@ def _lease_ended(state: State, allocation: Allocation) -> tuple[Change, ...]:
     assert allocation.lease.expires_at is not None
     enforced_since = state.policy_text.applied_at if state.policy_text is not None else 0
     at = Instant(max(allocation.lease.expires_at, allocation.since, enforced_since))
+    notebook = state.workload_of(allocation).kind is Kind.NOTEBOOK
     return moved(
         state, allocation, Event.LEASE_ENDED, at, reason=allocation.lease.rule,
-        stop_at=Instant(at + allocation.lease.grace_ms), save=f"{allocation.id}-{allocation.lease.version}-end",
+        stop_at=Instant(at + allocation.lease.grace_ms),
+        save=f"{allocation.id}-{allocation.lease.version}-end" if notebook else None,
     )  # fmt: skip
 
 
 def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Change, ...]:
-    """The stop is sent."""
+    """The stop is sent; a notebook is asked to save what was done in its grace first, for `save_ms` at most. A job
+    had its signal when the grace began: it is killed."""
+    notebook = state.workload_of(allocation).kind is Kind.NOTEBOOK
+    save_ms = state.policy.reclaim.save_ms if notebook else 0
+    save = f"{allocation.id}-{allocation.lease.version}-stop" if save_ms else allocation.save
     reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
     reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
     return moved(
-        state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=now,
+        state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=Instant(now + save_ms), save=save,
+        kill_at=None if notebook else now,
         outcome=WorkloadState.EXPIRED, end_reason=reason,
     )  # fmt: skip
 
@@ -115,7 +128,7 @@ def _warning(state: State, allocation: Allocation, now: Instant) -> tuple[Change
     if notice is None:
         return ()
     changes = [Change(event="warning_issued", before=None, after=notice, actor=SERVICE)]
-    if notice.threshold_ms == min(warn_ms):
+    if notice.threshold_ms == min(warn_ms) and workload.kind is Kind.NOTEBOOK:
         after = replace(allocation, save=notice.id)
         changes.append(Change(event="save_requested", before=allocation, after=after, actor=SERVICE))
     seen = replace(workload, version=workload.version + 1)

@@ -12,6 +12,7 @@ from hubgov.core.decide import choose, eligible, quota_room
 from hubgov.core.decision import Blocker, Decision, HeldBy, Outcome
 from hubgov.core.entitlement import judged_at, walk, would_be_entitled
 from hubgov.core.forecast import latest_starts
+from hubgov.core.idle_told import idle_facts, idle_steps
 from hubgov.core.lease import granted_lease
 from hubgov.core.model import Allocation, Change, ChargeKey, Workload
 from hubgov.core.placement import Fit, Offer, Room, find, offers
@@ -305,7 +306,13 @@ def _granted(state: State, workload: Workload, allocation: Allocation, now: Inst
         outcome=Outcome.GRANTED,
         code="running" if running else "starting",
         rule=allocation.lease.rule,
-        facts={"queue": workload.queue, "pool": allocation.pool, "flavor": allocation.flavor or "-"},
+        facts={
+            "queue": workload.queue,
+            "pool": allocation.pool,
+            "flavor": allocation.flavor or "-",
+            **idle_facts(state, allocation, now),
+        },
+        next_steps=idle_steps(state, allocation),
         cost_micro=estimated_cost(state, workload, allocation.milli_gpus, allocation.flavor, entitled),
         evaluated_at=now,
         policy_version=state.policy.version,

@@ -1,4 +1,7 @@
-"""By when who waits will start, if the line and the leases stay as they are: `latest_start`, basis `bound`."""
+"""By when who waits will start, if the line and the leases stay as they are: `latest_start`, basis `bound`.
+
+No promise: what ends early may let somebody behind start, and keep who is ahead waiting for longer than was told.
+"""
 
 from __future__ import annotations
 

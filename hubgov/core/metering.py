@@ -9,6 +9,7 @@ from fractions import Fraction
 from hubgov.clock import Instant
 from hubgov.core.amounts import cost_micro
 from hubgov.core.entitlement import walk
+from hubgov.core.idleness import IdlePhase
 from hubgov.core.model import Allocation, AllocationId, Change, Tariff, Workload
 from hubgov.core.policy import MICRO
 from hubgov.core.state import State
@@ -141,6 +142,13 @@ def tariffs_ended(state: State, edit: Change, now: Instant) -> tuple[Change, ...
     return tuple(changes)
 
 
+def _account(allocation: Allocation) -> Account:
+    """Who carries its time now. The grace of an idle stop lies within the lease: it is the team's own."""
+    if allocation.state is AllocationState.EXPIRING and allocation.idle.phase is IdlePhase.GRACE:
+        return Account.TEAM
+    return ACCOUNTS[allocation.state]
+
+
 def _began(allocation: Allocation) -> Instant:
     return allocation.reserved_at if allocation.state in _UNTIL_READY else allocation.since
 
@@ -178,7 +186,7 @@ def _segment(
     return UsageSegment(
         allocation=allocation.id,
         workload=workload.id,
-        account=ACCOUNTS[allocation.state],
+        account=_account(allocation),
         state=allocation.state.value,
         began=began,
         ended=ended,

@@ -13,6 +13,7 @@ from typing import NewType
 
 from hubgov.clock import Instant
 from hubgov.core.devices import DeviceKey, SeenNode
+from hubgov.core.idleness import Idleness, KernelEnding
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.states import CHARGED, AllocationState, WorkloadState
 
@@ -56,6 +57,12 @@ class Request:
     resumes: WorkloadId | None = None
     resume_documents: tuple[str, ...] = ()
     """Documents that the resumed session had saved, to be opened again."""
+    command: tuple[str, ...] = ()
+    """Program and arguments of a job; a notebook has none."""
+    cwd: str = ""
+    """Where it runs, from its owner's home; empty for the home itself."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables on top of those that hubgov sets; the owner's, values are shown to nobody else but admins."""
 
     @property
     def smallest(self) -> int:
@@ -96,6 +103,8 @@ class Workload:
     end_reason: str | None = None
     exit_code: int | None = None
     signal: int | None = None
+    failure_class: str | None = None
+    """What went wrong, one of `texts.FAILURES`; None for what didn't fail."""
     note: str = ""
     not_before: Instant | None = None
     """Back-off: not eligible before this."""
@@ -200,6 +209,7 @@ class Allocation:
     end_reason: str | None = None
     exit_code: int | None = None
     signal: int | None = None
+    failure_class: str | None = None
     main: ProcessId | None = None
     init: ProcessId | None = None
     uid: int | None = None
@@ -214,8 +224,12 @@ class Allocation:
     """Started with nobody attached: released unless somebody opens it before this."""
     stop_now: bool = False
     """The stop was asked for without grace."""
+    kill_at: Instant | None = None
+    """When a job in STOPPING is killed if it didn't go by itself; None: `term_ms` after the stop was sent."""
     tariffs: tuple[Tariff, ...] = ()
     """Those that edits of the policy ended while it lived, oldest first; the one in force is the policy's."""
+    idle: Idleness = Idleness()
+    kernels_ending: tuple[KernelEnding, ...] = ()
 
     @property
     def charged(self) -> bool:
@@ -272,6 +286,10 @@ class Notice:
     lease_version: int
     deadline: Instant
     issued_at: Instant
+    quiet_ms: int = 0
+    """Of an idle session or kernel: for how long."""
+    subject: str = ""
+    """What it is about besides the session: the document of a kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,6 +339,14 @@ class QueueHold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """A user whom the hub deleted: who has the name afterwards is somebody else. Record keyed by the name."""
+
+    name: str
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyText:
     """One applied version of the policy: its text as written, and the values read from it."""
 
@@ -331,7 +357,9 @@ class PolicyText:
     policy: Policy
 
 
-Record = Workload | Allocation | ExtensionRequest | Notice | SaveRecord | QueueHold | SeenNode | PolicyText
+Record = (
+    Workload | Allocation | ExtensionRequest | Notice | SaveRecord | QueueHold | SeenNode | Departure | PolicyText
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -308,6 +308,8 @@ class Reclaim:
     hold_timeout_ms: int = 15 * MINUTE_MS
     term_ms: int = 15_000
     """How long a stopped server gets between SIGTERM and SIGKILL. No key of the file: what machines need."""
+    save_ms: int = 15_000
+    """How long a stop waits for a notebook's documents: Lab is waited for 9 s, copies follow. No key either."""
     stop_timeout_ms: int = MINUTE_MS
     lost_after_ms: int = 10 * MINUTE_MS
 

@@ -10,18 +10,19 @@ from hubgov.core.decision import HeldBy
 from hubgov.core.due import start_overdue_at
 from hubgov.core.lease import grace_until
 from hubgov.core.model import Allocation, Change
-from hubgov.core.policy import Mode
+from hubgov.core.policy import Kind, Mode
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState
-from hubgov.core.transitions import stop_due_at
+from hubgov.core.transitions import kill_due_at
 
 
 def free_by(state: State, allocation: Allocation) -> Instant | None:
     """When an allocation's devices are free at the latest, if nobody extends it; None for an endless lease.
 
-    The lease's end, its grace, and the time a stop may take.
+    The lease's end, its grace, the time that the last save and the stop may take.
     """
-    lease = allocation.lease
+    lease, reclaim = allocation.lease, state.policy.reclaim
+    saves = reclaim.save_ms if state.workload_of(allocation).kind is Kind.NOTEBOOK else 0
     ending = allocation.state in (AllocationState.STOPPING, AllocationState.RELEASING)
     if state.policy.mode is Mode.OBSERVE and not ending:
         return None  # nothing that runs is stopped
@@ -30,16 +31,18 @@ def free_by(state: State, allocation: Allocation) -> Instant | None:
         case AllocationState.RESERVED | AllocationState.STARTING:
             if lease.length_ms is None:
                 return None
-            end = start_overdue_at(state, allocation) + lease.length_ms + lease.grace_ms
+            end = start_overdue_at(state, allocation) + lease.length_ms + lease.grace_ms + saves
         case AllocationState.RUNNING | AllocationState.SUSPECT:
-            end = grace_until(allocation)
+            until = grace_until(allocation)
+            end = until + saves if until is not None else None
         case AllocationState.EXPIRING | AllocationState.PREEMPTING:
             end = allocation.stop_at if allocation.stop_at is not None else allocation.since + lease.grace_ms
+            end += saves
         case AllocationState.STOPPING | AllocationState.RELEASING:
-            end = stop_due_at(allocation)
+            end = kill_due_at(state, allocation)
         case _:
             return None
-    return Instant(end + state.policy.reclaim.term_ms) if end is not None else None
+    return Instant(end + (0 if ending else reclaim.term_ms)) if end is not None else None
 
 
 def released(allocation: Allocation, at: Instant) -> Change:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hubgov.clock import Instant
@@ -20,6 +21,7 @@ from hubgov.core.model import (
     AllocationId,
     Change,
     ChargeKey,
+    Departure,
     ExtensionId,
     ExtensionRequest,
     Notice,
@@ -34,6 +36,7 @@ from hubgov.core.past_use import PastUse, Segment
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.quota import Place, QuotaTree
 from hubgov.core.states import AllocationState, WorkloadState
+from hubgov.core.watching import Watched
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -53,6 +56,7 @@ class State:
         self.notices: dict[str, Notice] = {}
         self.saves: dict[str, SaveRecord] = {}
         self.holds: dict[str, QueueHold] = {}
+        self.departures: dict[str, Departure] = {}
         self.on_device: dict[DeviceKey, tuple[AllocationId, ...]] = {}
         self.past = PastUse(policy.fairness.half_life_ms)
         self.last_seq = 0
@@ -60,6 +64,10 @@ class State:
         """Kinds whose engine doesn't answer: nothing of them is admitted. Seen anew after a restart, not kept."""
         self.back_at: dict[Kind, Instant] = {}
         """When an engine that had been away answered again: start deadlines count from there."""
+        self.watched: dict[AllocationId, Watched] = {}
+        """What the samples of each running allocation add up to. Seen anew after a restart, not kept."""
+        self.began = Instant(0)
+        """When this process took over: nothing is stopped for idleness within the rule's grace of it."""
         self._trees: dict[tuple[ChargeKey, Instant | None], QuotaTree] = {}
         self._windowed: frozenset[ChargeKey] = quota.windowed(policy)
         self._memo: dict[Any, Any] = {}
@@ -118,6 +126,8 @@ class State:
                 _set(self.saves, record.id, None if gone else record)
             case QueueHold():
                 _set(self.holds, record.queue, None if gone or not record.held else record)
+            case Departure():
+                _set(self.departures, record.name, None if gone else record)
             case SeenNode():
                 _set(self.seen, record.name, None if gone else record)
                 self._rebuild_nodes()
@@ -177,6 +187,7 @@ class State:
         self.notices = {k: n for k, n in self.notices.items() if n.allocation in self.allocations}
         self.extensions = {k: e for k, e in self.extensions.items() if e.workload in self.workloads}
         self.saves = {k: s for k, s in self.saves.items() if s.workload in self.workloads}
+        self.watched = {k: w for k, w in self.watched.items() if k in self.allocations}
         self._forget()
         self.past.forget_until(Instant(now - HALF_LIVES * self.policy.fairness.half_life_ms))
 
@@ -191,6 +202,18 @@ class State:
         self.back_at |= dict.fromkeys(kinds, now)
         self._forget()
 
+    def watch(self, allocation: AllocationId, watched: Watched) -> None:
+        """Take over what the samples of an allocation add up to. No memo depends on it but explanations, which are
+        worked out anew every second."""
+        self.watched[allocation] = watched
+
+    def unwatch_kernel(self, allocation: AllocationId, kernel: str) -> None:
+        """A kernel is gone, or was said not to be idle: what was seen of it counts no longer."""
+        watched = self.watched.get(allocation)
+        if watched is not None:
+            rest = {name: seen for name, seen in watched.kernels.items() if name != kernel}
+            self.watched[allocation] = replace(watched, kernels=rest)
+
     # --- reading -------------------------------------------------------------------------------------
 
     def pending(self) -> list[Workload]:
@@ -203,6 +226,11 @@ class State:
 
     def workload_of(self, allocation: Allocation) -> Workload:
         return self.workloads[allocation.workload]
+
+    def known_since(self, name: str) -> Instant:
+        """Since when whoever has this name has it: what was asked for before that was another's."""
+        departure = self.departures.get(name)
+        return departure.at if departure is not None else Instant(0)
 
     def place_of(self, workload: Workload) -> Place:
         """Where the workload's charge lies in the quota tree."""
@@ -290,7 +318,7 @@ def record_id(record: Record) -> str:
     match record:
         case QueueHold():
             return record.queue
-        case SeenNode():
+        case SeenNode() | Departure():
             return record.name
         case PolicyText():
             return str(record.version)

@@ -69,6 +69,8 @@ class Event(StrEnum):
     EXITED = "exited"
     LEASE_ENDED = "lease_ended"
     EXTENDED = "extended"
+    IDLED = "idled"
+    REVIVED = "revived"
     PREEMPTED = "preempted"
     SPARED = "spared"
     GRACE_ENDED = "grace_ended"
@@ -104,11 +106,14 @@ MOVES: Mapping[tuple[AllocationState, Event], AllocationState] = MappingProxyTyp
         (_S.RUNNING, _E.EXITED): _S.RELEASING,
         (_S.RUNNING, _E.LEASE_ENDED): _S.EXPIRING,
         (_S.RUNNING, _E.EXTENDED): _S.RUNNING,
+        (_S.RUNNING, _E.IDLED): _S.EXPIRING,
         (_S.RUNNING, _E.PREEMPTED): _S.PREEMPTING,
         (_S.RUNNING, _E.CANCELLED): _S.STOPPING,
         (_S.RUNNING, _E.NODE_SILENT): _S.SUSPECT,
         (_S.RUNNING, _E.UNKNOWN_TO_ENGINE): _S.LOST,
         (_S.EXPIRING, _E.EXTENDED): _S.RUNNING,
+        # Of an idle stop only: a sign of life, or its owner's word.
+        (_S.EXPIRING, _E.REVIVED): _S.RUNNING,
         (_S.EXPIRING, _E.EXITED): _S.RELEASING,
         (_S.EXPIRING, _E.GRACE_ENDED): _S.STOPPING,
         (_S.EXPIRING, _E.CANCELLED): _S.STOPPING,

@@ -16,10 +16,16 @@ from hubgov.core.model import Allocation, AllocationId, Change, ExtensionState, 
 from hubgov.core.placement import Fit, Offer
 from hubgov.core.policy import Kind
 from hubgov.core.state import State
-from hubgov.core.states import METERED, AllocationState, Event, WorkloadState, advance
+from hubgov.core.states import GRACE, METERED, AllocationState, Event, WorkloadState, advance
 
 SERVICE = "hubgov"
 """The actor of what the service does by itself."""
+
+UNAVAILABLE = "environment_unavailable"
+OWNERS_FAILURES = frozenset(
+    {"command_not_found", "command_not_executable", "directory_missing", "directory_closed"}
+)
+"""Failures of a start that its owner can mend and another try can't."""
 
 _S = AllocationState
 
@@ -131,7 +137,7 @@ def _workload_after(state: State, workload: Workload, allocation: Allocation, at
     if allocation.state is not _S.RELEASED:
         return after
     ran = workload.ran_ms + ran_ms(allocation, at)
-    if allocation.outcome is WorkloadState.FAILED and _may_retry(state, workload):
+    if allocation.outcome is WorkloadState.FAILED and _may_retry(state, workload, allocation):
         backoff = state.policy.queues[workload.queue].retry.backoff_ms
         again = _waiting_again(after, at, ran)
         return replace(again, retries=workload.retries + 1, not_before=Instant(at + backoff))
@@ -145,6 +151,7 @@ def _workload_after(state: State, workload: Workload, allocation: Allocation, at
         end_reason=allocation.end_reason,
         exit_code=allocation.exit_code,
         signal=allocation.signal,
+        failure_class=allocation.failure_class,
     )
 
 
@@ -155,7 +162,9 @@ def _waiting_again(workload: Workload, at: Instant, ran: int) -> Workload:
     )
 
 
-def _may_retry(state: State, workload: Workload) -> bool:
+def _may_retry(state: State, workload: Workload, allocation: Allocation) -> bool:
+    if allocation.end_reason == UNAVAILABLE:
+        return False  # a command that isn't there isn't there the next time either
     asked = workload.request.retry_max
     limit = state.policy.queues[workload.queue].retry.max
     return workload.retries < (limit if asked is None else min(asked, limit))
@@ -170,20 +179,32 @@ def ran_ms(allocation: Allocation, now: Instant) -> int:
 
 
 def exited(
-    state: State, allocation: Allocation, at: Instant, *, code: int | None, signal: int | None = None
+    state: State,
+    allocation: Allocation,
+    at: Instant,
+    *,
+    code: int | None,
+    signal: int | None = None,
+    failure: str | None = None,
 ) -> tuple[Change, ...]:
     """The process ended by itself. A reason decided before (a stop on its way) stands, however it ended.
 
-    An exit within the grace counts as its own end: succeeded or failed by its code.
+    An exit within the grace counts as its own end: succeeded or failed by its code. `failure` names what went
+    wrong where neither code nor signal tells it, as of a command that isn't there.
     """
     updates: dict[str, Any] = {"exit_code": code, "signal": signal}
     if allocation.outcome is None:
         if allocation.state in (_S.RESERVED, _S.STARTING):
-            updates |= {"outcome": WorkloadState.FAILED, "end_reason": "start_failed"}
+            updates |= {
+                "outcome": WorkloadState.FAILED, "end_reason": "start_failed", "failure_class": failure,
+            }  # fmt: skip
+            if failure in OWNERS_FAILURES:
+                updates["end_reason"] = UNAVAILABLE
         elif code == 0:
             updates |= {"outcome": WorkloadState.SUCCEEDED, "end_reason": "completed"}
         else:
-            updates |= {"outcome": WorkloadState.FAILED, "end_reason": "failed"}
+            told = failure or ("signal" if signal else "exit_code" if code else None)
+            updates |= {"outcome": WorkloadState.FAILED, "end_reason": "failed", "failure_class": told}
     return moved(state, allocation, Event.EXITED, at, **updates)
 
 
@@ -200,14 +221,15 @@ def cancelled(
 ) -> tuple[Change, ...]:
     """Cancel in whatever state: waiting ends at once, running is told to stop.
 
-    A notebook that runs is asked to save first, for `save_within_ms` at most; not with `now`, which also
-    shortens a stop that still waits for its save.
+    A notebook that runs is asked to save first, for `save_within_ms` at most; a job gets its signal and then its
+    grace at most. Not with `now`, which also shortens a stop that still waits for either.
     """
     allocation = state.allocation_of(workload)
     if allocation is None:
         return _cancelled_waiting(workload, at, actor=actor, reason=reason, code=code)
-    if now and allocation.state is _S.STOPPING and stop_due_at(allocation) > at:
-        hastened = replace(allocation, stop_at=at, stop_now=True)
+    if now and allocation.state is _S.STOPPING and max(stop_due_at(allocation), allocation.kill_at or 0) > at:
+        due, kill = min(stop_due_at(allocation), at), at if allocation.kill_at is not None else None
+        hastened = replace(allocation, stop_at=Instant(due), stop_now=True, kill_at=kill)
         return (Change(event="stop_hastened", before=allocation, after=hastened, actor=actor, reason=reason),)
     updates: dict[str, Any] = {
         "outcome": WorkloadState.CANCELLED,
@@ -220,6 +242,8 @@ def cancelled(
             "stop_at": Instant(at + save_within_ms),
             "save": f"{allocation.id}-{allocation.lease.version}-stop",
         }
+    if workload.kind is not Kind.NOTEBOOK:
+        updates["kill_at"] = at if now else _kill_after_grace(allocation, at)
     changes = moved(state, allocation, Event.CANCELLED, at, actor=actor, reason=reason, **updates)
     if changes or not _comes_back(state, workload, allocation):
         return changes
@@ -241,6 +265,13 @@ def save_answered(state: State, allocation: Allocation, at: Instant, *, actor: s
     )
 
 
+def _kill_after_grace(allocation: Allocation, at: Instant) -> Instant:
+    """When a cancelled job is killed: its grace from its signal, which it got already if it is in its grace. One
+    that starts may have begun a moment ago."""
+    end = at + allocation.lease.grace_ms
+    return Instant(min(end, allocation.stop_at) if allocation.state in GRACE and allocation.stop_at else end)
+
+
 def stop_due_at(allocation: Allocation) -> Instant:
     """When the stop of an allocation in STOPPING or RELEASING is sent: before that its documents are saved."""
     if allocation.state is not _S.STOPPING or allocation.stop_at is None:
@@ -248,10 +279,17 @@ def stop_due_at(allocation: Allocation) -> Instant:
     return max(allocation.since, allocation.stop_at)
 
 
+def kill_due_at(state: State, allocation: Allocation) -> Instant:
+    """When what doesn't end by itself in STOPPING or RELEASING is killed."""
+    if allocation.state is _S.STOPPING and allocation.kill_at is not None:
+        return max(stop_due_at(allocation), allocation.kill_at)
+    return Instant(stop_due_at(allocation) + (0 if allocation.stop_now else state.policy.reclaim.term_ms))
+
+
 def _comes_back(state: State, workload: Workload, allocation: Allocation) -> bool:
     """Whether the workload waits again once the devices of this attempt are free."""
     if allocation.outcome is WorkloadState.FAILED:
-        return _may_retry(state, workload)
+        return _may_retry(state, workload, allocation)
     return allocation.outcome is None
 
 

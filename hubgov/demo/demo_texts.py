@@ -43,8 +43,8 @@ DEMO: Mapping[str, tuple[str, str]] = {
         "以 amy 登录：选择单卡、1 小时并启动。Lab 状态栏显示剩余时间，点击即可延长。",
     ),
     "try2": (
-        "as amy and bo: take the GPUs of pool dev, then ask for one more: place, reason, latest start.",
-        "以 amy 和 bo 登录：占满 dev 池的 GPU，再申请一张，查看排队位置、原因和最迟开始时间。",
+        "as amy and bo: take the GPUs of pool dev, then ask for one more: place, reason, when it starts.",
+        "以 amy 和 bo 登录：占满 dev 池的 GPU，再申请一张，查看排队位置、原因和预计开始时间。",
     ),
     "try3": (
         "in a terminal:  {hubgov} login --url {url} --user amy;  {hubgov} list;  {hubgov} devices",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from enum import StrEnum
 
-from hubgov.core.model import Allocation, Workload
+from hubgov.clock import Instant
+from hubgov.core.model import Allocation, ProcessId, Workload
 from hubgov.core.policy import Kind
 from hubgov.core.states import AllocationState
+from hubgov.errors import HubgovError
 
 
 def mark(site: str, allocation: Allocation) -> str:
@@ -47,10 +50,63 @@ def meant_to_live(allocation: Allocation) -> bool:
     return not over and allocation.state is not AllocationState.LOST
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the processes of an allocation ended: by code, by signal, or by a failure to run at all."""
+
+    at: Instant
+    code: int | None = None
+    signal: int | None = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an engine that launches by itself knows of an allocation."""
+
+    begun: bool = False
+    """Whether its start is under way; if not, it is to be asked for again."""
+    main: ProcessId | None = None
+    init: ProcessId | None = None
+    running_at: Instant | None = None
+    """Since when its command runs."""
+    ended: Ended | None = None
+    lost: bool = False
+    """Whether it was there and nothing is left that could tell what became of it."""
+
+    def stage(self) -> str:
+        """How far it has come: what is newly known is told once for each."""
+        if self.ended is not None:
+            return "ended"
+        if self.running_at is not None:
+            return "running"
+        return "known" if self.main is not None else "nothing"
+
+
+class CannotStart(HubgovError):
+    """Asking again would not help: the allocation fails with `code` as its class of failure."""
+
+    code = "box_failed"
+
+
 class Engine(ABC):
     """Runs the kinds of work it names."""
 
     kinds: frozenset[Kind]
+    reports = False
+    """Whether it launches what it is asked to start and says what becomes of it; else somebody else does, as the
+    spawner of notebook servers."""
+
+    async def prepare(self, workload: Workload) -> None:  # noqa: B027  most need nothing
+        """Get what a start needs from elsewhere, before it is on record that it begins. Unavailable: ask again."""
+
+    def report(self, allocation: Allocation) -> Report:
+        """What it knows of an allocation, where `reports`. Cheap and without waiting."""
+        return Report()
+
+    def attend(self, allocation: Allocation) -> None:  # noqa: B027
+        """Tell the processes of a live allocation what they are to know now: the end of the lease, that its grace
+        has begun. Cheap and without waiting; told twice is told once."""
 
     @abstractmethod
     async def start(self, workload: Workload, allocation: Allocation) -> None:

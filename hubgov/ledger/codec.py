@@ -8,13 +8,22 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from hubgov.core.devices import SeenNode
-from hubgov.core.model import Allocation, ExtensionRequest, Notice, QueueHold, Record, SaveRecord, Workload
+from hubgov.core.model import (
+    Allocation,
+    Departure,
+    ExtensionRequest,
+    Notice,
+    QueueHold,
+    Record,
+    SaveRecord,
+    Workload,
+)
 
 R = TypeVar("R")
 
 _KINDS: dict[type[Any], TypeAdapter[Any]] = {
     kind: TypeAdapter(kind)
-    for kind in (Workload, Allocation, ExtensionRequest, Notice, SaveRecord, QueueHold, SeenNode)
+    for kind in (Workload, Allocation, ExtensionRequest, Notice, SaveRecord, QueueHold, SeenNode, Departure)
 }
 
 
@@ -51,4 +60,7 @@ def _plain(record: Record | None) -> dict[str, Any]:
         # Its record is the whole story and never changes; a second copy in the journal would only weigh.
         return {"documents": len(record.documents), "asked_lab": record.asked_lab}
     plain: dict[str, Any] = _KINDS[type(record)].dump_python(record, mode="json")
+    if isinstance(record, Workload) and record.request.env:
+        # The journal is read by more people than may read these, and nothing is ever taken out of it.
+        plain["request"] |= {"env": dict.fromkeys(record.request.env, "…")}
     return plain

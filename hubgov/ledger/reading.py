@@ -17,6 +17,7 @@ from hubgov.core.model import (
     Allocation,
     AllocationId,
     Change,
+    Departure,
     ExtensionId,
     ExtensionRequest,
     ExtensionState,
@@ -70,6 +71,7 @@ def load_state(connection: sa.Connection, text: PolicyText, now: Instant) -> Sta
     records: list[Any] = []
     for kind, table, where in (
         (SeenNode, schema.node, sa.true()),
+        (Departure, schema.departure, sa.true()),
         (QueueHold, schema.queue_hold, schema.queue_hold.c.held),
         (Workload, schema.workload, schema.workload.c.live),
         (Allocation, schema.allocation, schema.allocation.c.live),
@@ -146,6 +148,8 @@ class WorkloadFilter:
     teams: tuple[str, ...] | None = None
     """Visible teams, together with what `viewer` owns; None = everything is visible."""
     viewer: str | None = None
+    viewer_since: Instant = Instant(0)
+    """Since when the viewer has had that name."""
 
 
 def find_workload(connection: sa.Connection, workload_id: str) -> Workload | None:
@@ -171,17 +175,18 @@ def list_workloads(
     if wanted.states is not None:
         where.append(table.c.state.in_(wanted.states))
     if wanted.teams is not None:
-        where.append(sa.or_(table.c.team.in_(wanted.teams), table.c.owner == wanted.viewer))
+        own = sa.and_(table.c.owner == wanted.viewer, table.c.submitted_at >= wanted.viewer_since)
+        where.append(sa.or_(table.c.team.in_(wanted.teams), own))
     total = connection.execute(sa.select(sa.func.count()).select_from(table).where(*where)).scalar_one()
     page = where if before_seq is None else [*where, table.c.seq < before_seq]
     query = sa.select(table.c.body).where(*page).order_by(table.c.seq.desc()).limit(limit)
     return [decode(Workload, body) for body in connection.execute(query).scalars()], total
 
 
-def last_of_server(connection: sa.Connection, owner: str, server: str) -> Workload | None:
-    """The newest workload of a notebook server, live or ended."""
+def last_of_server(connection: sa.Connection, owner: str, server: str, since: Instant) -> Workload | None:
+    """The newest workload of a notebook server, live or ended, since its owner has had that name."""
     table = schema.workload
-    where = (table.c.owner == owner, table.c.server == server)
+    where = (table.c.owner == owner, table.c.server == server, table.c.submitted_at >= since)
     query = sa.select(table.c.body).where(*where).order_by(table.c.seq.desc()).limit(1)
     body = connection.execute(query).scalar()
     return decode(Workload, body) if body else None

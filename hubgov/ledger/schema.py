@@ -220,6 +220,13 @@ queue_hold = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
 )
 
+departure = sa.Table(
+    "departure",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+)
+
 node = sa.Table(
     "node",
     metadata,

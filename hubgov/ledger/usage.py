@@ -19,9 +19,11 @@ UNTIL_READY = (AllocationState.RESERVED.value, AllocationState.STARTING.value)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whose:
-    """Whose usage is counted: `owner`'s and that of `teams`; None for everybody's."""
+    """Whose usage is counted: the owner's and that of `teams`; None for everybody's."""
 
     owner: str
+    since: Instant
+    """Since when the owner has had that name."""
     teams: tuple[str, ...]
 
 
@@ -89,5 +91,6 @@ def _within(start: Instant, end: Instant, whose: Whose | None) -> list[sa.Column
     s = schema.segment
     where: list[sa.ColumnElement[bool]] = [s.c.ended > start, s.c.began < end, s.c.milli_gpus > 0]
     if whose is not None:
-        where.append(sa.or_(s.c.owner == whose.owner, s.c.team.in_(whose.teams)))
+        own = sa.and_(s.c.owner == whose.owner, s.c.began >= whose.since)
+        where.append(sa.or_(own, s.c.team.in_(whose.teams)))
     return where

@@ -20,6 +20,7 @@ from hubgov.core.metering import Entry, UsageSegment
 from hubgov.core.model import (
     Allocation,
     Change,
+    Departure,
     ExtensionRequest,
     Notice,
     PolicyText,
@@ -150,6 +151,8 @@ def _row(record: Record) -> tuple[sa.Table, Row]:
             return schema.save, {"id": record.id, "workload": record.workload, "body": encode(record)}
         case QueueHold():
             return schema.queue_hold, {"queue": record.queue, "held": record.held, "body": encode(record)}
+        case Departure():
+            return schema.departure, {"name": record.name, "body": encode(record)}
         case SeenNode():
             return schema.node, {"name": record.name, "body": encode(record)}
         case PolicyText():

@@ -9,6 +9,8 @@ from .problems import Findings, Path, path_text, shown
 from .shapes import Document
 
 Names = Mapping[str, frozenset[str]]
+MOST_LEVELS = 32
+"""How deep the tree of teams may be."""
 
 
 class _Checker:
@@ -92,6 +94,7 @@ def _nodes(document: Document, checker: _Checker) -> None:
 
 def _teams(document: Document, checker: _Checker) -> None:
     known: set[str] = set()
+    in_rings = False
     for name, team in document.teams.items():
         checker.one("teams", team.parent, ("teams", name, "parent"))
         walked: dict[str, None] = {}
@@ -100,12 +103,27 @@ def _teams(document: Document, checker: _Checker) -> None:
             walked[above] = None
             above = document.teams[above].parent
         if above is not None and above in walked:
+            in_rings = True
             path = list(walked)
             ring = [*path[path.index(above) :], above]
             shown_ring = ring if len(ring) < 10 else [*ring[:4], "…", *ring[-4:]]
             message = f"the teams {' > '.join(shown_ring)} are each other's parents"
             checker.found.error("cycle", ("teams", ring[0], "parent"), message, "take one parent away")
         known.update(walked)
+    if not in_rings:
+        _depth(document, checker)
+
+
+def _depth(document: Document, checker: _Checker) -> None:
+    """Each decision walks the tree of teams: a chain without end would hold everybody up."""
+    for name, team in document.teams.items():
+        levels, above = 1, team.parent
+        while above is not None and above in document.teams and levels <= MOST_LEVELS:
+            levels, above = levels + 1, document.teams[above].parent
+        if levels > MOST_LEVELS:
+            message = f"team {name} lies more than {MOST_LEVELS} levels deep"
+            checker.found.error("too_deep", ("teams", name, "parent"), message, "put it nearer to the top")
+            return
 
 
 def _projects(document: Document, checker: _Checker) -> None:

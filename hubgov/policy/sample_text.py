@@ -170,8 +170,8 @@ windows:
 # 每个用户在所有队列中的总上限。
 caps: {per_user: {gpus: 8}}
 
-# Past use weighs half as much after a week; one waiting workload a pool gets a promised start.
-# 过去的用量每周减半计权；每个池为一个久等的任务保证开始时间。
+# Past use weighs half as much after a week.
+# 过去的用量每周减半计权。
 fairness: {half_life: 7d, fair_reclaim: false, sheltered: 1}
 
 # Borrowed and opportunistic time costs less.

@@ -16,6 +16,7 @@ AUDIT = (
     "stop_hastened",
     session.STOP_ASKED,
     session.SERVER_START_ASKED,
+    session.USER_DEPARTED,
     "policy_applied",
     steer.QUEUE_HELD,
     steer.QUEUE_RELEASED,

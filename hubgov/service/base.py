@@ -7,7 +7,8 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -22,6 +23,8 @@ from hubgov.control.attachments import Attachments
 from hubgov.control.governor import Governor, Key
 from hubgov.control.submit import Refused
 from hubgov.control.unit import Unit
+from hubgov.control.watch import Watch
+from hubgov.core.model import AllocationId
 from hubgov.core.policy import Kind
 from hubgov.service import reading_json
 from hubgov.service.auth import actor_of
@@ -62,6 +65,8 @@ class Services:
     probes: Mapping[str, Probe]
     clock: Clock
     runnable: frozenset[Kind]
+    log_folder: Callable[[AllocationId], Path]
+    """Where the log of a job's attempt lies."""
     hub_base_url: str
     service_url: str
     """Where servers on this machine reach the service, without the proxy."""
@@ -73,6 +78,7 @@ class Services:
     isolation: str
     limits: Limits
     feed: Feed
+    watch: Watch
     log: logging.Logger
 
 
@@ -105,7 +111,7 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.not_signed_in()
             return
         try:
-            self.actor = actor_of(self.check_hub_user(model))
+            self.actor = self.known(actor_of(self.check_hub_user(model)))
         except UserNotAllowed:
             raise errors.NotAllowed(
                 "the hub doesn't let you use this service", hint="ask an admin for access:services!service=hubgov"
@@ -114,6 +120,10 @@ class Base(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
             self.check_xsrf_cookie()
         if self.request.method not in _READING:
             self.services.limits.spend(self.actor)
+
+    def known(self, actor: Actor) -> Actor:
+        """The actor with what the ledger says of its name: since when it has it."""
+        return replace(actor, since=self.governor.state.known_since(actor.principal))
 
     def not_signed_in(self) -> None:
         raise _Unauthorized("no valid token of the hub", hint="get one at /hub/token")

@@ -16,6 +16,10 @@ from hubgov.core.model import Request, WorkloadId
 
 MOST = 10**15
 """What is a number at all: above, it is malformed; below, the policy's bounds refuse it with their Decision."""
+MOST_ARGUMENT_BYTES = 64_000
+"""Of a command, and of the variables of a job: each has room in the record, and both in what the kernel takes."""
+OURS = re.compile(r"HUBGOV_.*|CUDA_VISIBLE_DEVICES|ASCEND_RT_VISIBLE_DEVICES|HOME|USER|LOGNAME")
+"""Variables that every job gets from hubgov. All others are its owner's to set: they reach only his processes."""
 _SPARE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 
 
@@ -99,6 +103,37 @@ def _nodes(value: Any) -> Any:
     return 0 if value == "any" else value
 
 
+def _command(command: list[str]) -> list[str]:
+    if command and not command[0]:
+        raise PydanticCustomError("invalid", "the program's name is empty")
+    return _not_too_much(command)
+
+
+def _folder(cwd: str) -> str:
+    if ".." in cwd.split("/"):
+        raise PydanticCustomError("invalid", "must lie in your home: no .. in it")
+    return cwd
+
+
+def _variables(env: dict[str, str]) -> dict[str, str]:
+    for name in env:
+        if OURS.fullmatch(name):
+            raise PydanticCustomError("invalid", "{name} is set by hubgov for every job", {"name": name})
+    _not_too_much([*env, *env.values()])
+    return env
+
+
+def _not_too_much(texts: list[str]) -> list[str]:
+    size = sum(len(text.encode()) + 1 for text in texts)
+    if size > MOST_ARGUMENT_BYTES:
+        raise PydanticCustomError(
+            "above_maximum", "{size} bytes in all, of at most {most}", {"size": size, "most": MOST_ARGUMENT_BYTES}
+        )
+    return texts
+
+
+Argument = Annotated[str, StringConstraints(max_length=8_000)]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=63), AfterValidator(_visible)]
 Text = Annotated[str, StringConstraints(max_length=2000)]
 _SPAN_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}]}
@@ -106,6 +141,7 @@ Span = Annotated[int, BeforeValidator(_span), Field(json_schema_extra=_SPAN_SCHE
 Memory = Annotated[int, BeforeValidator(_memory), Field(json_schema_extra={"type": "string"})]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=MOST)]
 Count = Annotated[int, Field(strict=True, ge=0, le=10**6)]
+Age = Annotated[int, Field(strict=True, ge=0, le=MOST)]
 Attempt = Annotated[int, Field(strict=True, ge=1, le=10**9)]
 
 
@@ -151,6 +187,13 @@ class WorkloadBody(Strict):
     after: Annotated[list[Name], Field(max_length=64)] = Field(default_factory=list)
     model: Name | None = None
     labels: Annotated[dict[Name, Name], Field(max_length=32)] = Field(default_factory=dict)
+    command: Annotated[list[Argument], Field(max_length=256), AfterValidator(_command)] = Field(
+        default_factory=list
+    )
+    cwd: Annotated[str, StringConstraints(max_length=1000), AfterValidator(_folder)] = ""
+    env: Annotated[dict[Variable, Argument], Field(max_length=100), AfterValidator(_variables)] = Field(
+        default_factory=dict
+    )
     user: Name | None = None
     groups: Annotated[list[Name], Field(max_length=1000)] = Field(default_factory=list)
     server: Annotated[str, StringConstraints(max_length=63)] | None = None
@@ -185,6 +228,9 @@ class WorkloadBody(Strict):
                 server=self.server or "",
                 profile=self.profile,
                 resumes=WorkloadId(self.resumes) if self.resumes else None,
+                command=tuple(self.command),
+                cwd=self.cwd,
+                env=self.env,
             ),
         )
 
@@ -271,6 +317,32 @@ class SaveBody(Strict):
     kernels: Annotated[list[KernelBody], Field(max_length=1000)] = Field(default_factory=list)
     terminals: Count = 0
     error: Text = ""
+
+
+class KernelActivityBody(Strict):
+    id: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    name: Annotated[str, StringConstraints(max_length=200)]
+    path: Annotated[str, StringConstraints(max_length=4096)] = ""
+    state: Literal["starting", "alive", "restarting", "dead"] = "alive"
+    requests: Count = 0
+    waits: bool = False
+    busy_seconds_ago: Age | None = None
+    edited_seconds_ago: Age | None = None
+
+
+class KernelEndBody(Strict):
+    id: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    failed: Annotated[str, StringConstraints(max_length=200)] = ""
+
+
+class ActivityBody(Strict):
+    """What the server extension says of its session."""
+
+    kernels: Annotated[list[KernelActivityBody], Field(max_length=200)] = Field(default_factory=list)
+    terminals: Count = 0
+    jobs: Count = 0
+    edited_seconds_ago: Age | None = None
+    ended: Annotated[list[KernelEndBody], Field(max_length=200)] = Field(default_factory=list)
 
 
 class HoldBody(Strict):

@@ -94,7 +94,7 @@ def _whose(desk: Desk) -> Whose | None:
         return None
     policy = desk.state.policy
     led = tuple(sorted(team for team in policy.teams if desk.actor.leads(policy, team)))
-    return Whose(owner=desk.actor.principal, teams=led)
+    return Whose(owner=desk.actor.principal, since=desk.actor.since, teams=led)
 
 
 def _moment(name: str, text: str, zone: str) -> Instant:
@@ -128,7 +128,7 @@ def _live(desk: Desk, whose: Whose | None) -> Iterator[UsageSegment]:
     """The usage of live allocations in their present state, until now."""
     for allocation in desk.state.allocations.values():
         workload = desk.state.workload_of(allocation)
-        seen = whose is None or workload.owner == whose.owner or workload.team in whose.teams
+        seen = whose is None or desk.actor.owns(workload) or workload.team in whose.teams
         if seen and allocation.milli_gpus:
             yield from segments_until(desk.state, workload, allocation, desk.now)
 

@@ -23,6 +23,7 @@ from hubgov.core.ranking import lines
 from hubgov.core.state import State
 from hubgov.core.states import METERED, AllocationState, public_state
 from hubgov.core.transitions import stop_due_at
+from hubgov.service import idle_documents
 from hubgov.service.sentences import Reader
 
 SHARED_MS = 1000
@@ -102,6 +103,7 @@ class Desk:
             version=workload.version,
             now=to_rfc3339(self.now),
             clock_rate=self.clock_rate,
+            timezone=policy.timezone,
             name=workload.name,
             kind=workload.kind.value,
             owner=workload.owner,
@@ -119,7 +121,8 @@ class Desk:
             end_reason=workload.end_reason,
             exit_code=workload.exit_code,
             signal=workload.signal,
-            note=workload.note if inside else "",
+            failure_class=workload.failure_class if inside else None,
+            note=self._note(workload) if inside else "",
             gpus=wire.gpus(allocation.milli_gpus if allocation else request.smallest),
             flavor=allocation.flavor if allocation else next(iter(request.flavors), None),
             nodes=request.nodes or "any",
@@ -134,6 +137,7 @@ class Desk:
             started_at=_time(workload.started_at),
             ended_at=_time(workload.ended_at),
             **self._lease(workload, allocation),
+            **idle_documents.fields(self.state, live, self.now),
             position=lines(self.state, self.judged_at).get(workload.id, (None, None))[0],
             latest_start=_time(decision.latest_start) if decision and live is None else None,
             latest_start_basis=decision.latest_start_basis if decision and live is None else "none",
@@ -148,7 +152,18 @@ class Desk:
             extension=self._last_extension(workload) if inside else None,
             save_requested=live.save if inside and live and self._saving(live) else None,
             resume_documents=request.resume_documents if inside else (),
+            command=request.command if inside else (),
+            cwd=request.cwd if inside else "",
+            env=request.env if self.actor.owns(workload) or self.actor.admin else {},
         )
+
+    def _note(self, workload: Workload) -> str:
+        """What is to be said of it besides its state: a word that was noted, else what went wrong."""
+        failure = workload.failure_class
+        if workload.note or failure not in texts.FAILURES:
+            return workload.note
+        facts = {"command": next(iter(workload.request.command), ""), "cwd": workload.request.cwd or "~"}
+        return texts.word(texts.FAILURES, str(failure), self.lang, **facts, signal=workload.signal or 0)
 
     def _saving(self, live: Allocation) -> bool:
         """Whether its session is asked to save and hasn't answered; no longer once its stop is sent."""
@@ -234,6 +249,8 @@ class Desk:
                 threshold_seconds=n.threshold_ms // 1000,
                 deadline=to_rfc3339(n.deadline),
                 issued_at=to_rfc3339(n.issued_at),
+                quiet_seconds=n.quiet_ms // 1000,
+                subject=n.subject,
             )
             for n in sorted(found, key=lambda n: (n.issued_at, n.id))
             if n.lease_version == live.lease.version or n.threshold_ms == 0  # decisions are of no lease version
@@ -266,8 +283,10 @@ class Desk:
 
         `simulated` tells of a request that is no workload yet whether the devices it asks for are made up.
         """
+        live = self.state.allocation_of(workload) if workload is not None and workload.live else None
         if workload is not None:
-            simulated = self._simulated(workload, self.state.allocation_of(workload) if workload.live else None)
+            simulated = self._simulated(workload, live)
+        inside = workload is not None and may_read(self.actor, self.state.policy, workload)
         return wire.Decision(
             outcome=decision.outcome.value,
             code=decision.code,
@@ -283,6 +302,7 @@ class Desk:
             policy_version=decision.policy_version,
             next_steps=self.reader.steps(decision),
             simulated=simulated,
+            signals=idle_documents.signals(self.state, live, self.reader) if inside else (),
         )
 
     def _blocker(self, b: Blocker) -> wire.Blocker:

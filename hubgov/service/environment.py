@@ -19,10 +19,10 @@ _ASCEND_VENDORS = ("huawei", "ascend")
 def variables(
     policy: Policy, workload: Workload, allocation: Allocation, *, service_url: str, site: str
 ) -> dict[str, str]:
-    """What a notebook server is told: its cards, who it is, where the service is, which session it resumes.
+    """What a session or a job is told: its cards, who it is, where the service is, which session it resumes.
 
     Cards by UUID in their vendor's variable; empty, not absent, where none was granted: a session without the
-    variable would see every card. A deadline file, ports and the variables of gangs are not set yet.
+    variable would see every card. Ports and the variables of gangs are not set yet.
     """
     flavor = policy.flavors.get(allocation.flavor or "")
     mine = _ASCEND if flavor is not None and flavor.vendor.lower() in _ASCEND_VENDORS else _CUDA

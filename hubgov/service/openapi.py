@@ -22,6 +22,8 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "cursor": {"type": "integer", "minimum": 0, "maximum": 2**62},
     "after": {"type": "integer", "minimum": 0, "maximum": 2**62},
     "wait": {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS},
+    "offset": {"type": "integer", "minimum": 0, "maximum": 2**62},
+    "attempt": {"type": "integer", "minimum": 0, "maximum": 10**9},
 }
 """Schemas of parameters whose bounds the handlers check."""
 _QUERY: dict[str, dict[str, Any]] = {

@@ -10,7 +10,17 @@ from pydantic import BaseModel
 
 from hubgov import wire
 from hubgov.service import bodies
-from hubgov.service.handlers import costs, events, extensions, governance, health, servers, workloads
+from hubgov.service.handlers import (
+    costs,
+    events,
+    extensions,
+    governance,
+    health,
+    idleness,
+    logs,
+    servers,
+    workloads,
+)
 
 ID = r"(?P<workload_id>[a-z]{2}-[0-9]{1,18})"
 EXTENSION = r"(?P<extension_id>[a-z]{2}-[0-9]{1,18}-x[0-9]{1,9})"
@@ -96,7 +106,13 @@ ROUTES: tuple[Route, ...] = (
         f"/workloads/{ID}/extensions", workloads.Extensions, "Ask for more time", bodies.ExtensionBody,
         201, 202, 200, one=wire.Extension,
     ),
+    _post(f"/workloads/{ID}/keep", idleness.Keep, "Keep an idle session", bodies.ReasonBody, one=wire.Workload),
     _get(f"/workloads/{ID}/why", workloads.Why, "The current Decision", one=wire.Decision),
+    _get(
+        f"/workloads/{ID}/logs", logs.Logs, "What a job wrote",
+        ("offset", "integer"), ("limit", "integer"), ("wait", "integer"), ("attempt", "integer"),
+        one=wire.Log,
+    ),
     _get(f"/workloads/{ID}/events", workloads.Events, "The journal of a workload", ("limit", "integer")),
     _get(
         f"/workloads/{ID}/receipt", servers.ReceiptOfWorkload, "What was saved, lost, used, charged",
@@ -158,6 +174,10 @@ ROUTES: tuple[Route, ...] = (
         one=wire.Workload,
     ),
     _post(f"/workloads/{ID}/ended", servers.EndedReport, "A server's process ended", bodies.EndedBody, 204),
+    _post(
+        f"/owners/{NAME.format('user')}/departed", servers.Departed, "The hub deleted a user",
+        bodies.ReasonBody, 204,
+    ),
     _get(
         f"/servers/{NAME.format('user')}/{NAME.format('server')}/receipt", servers.ReceiptOfServer,
         "Receipt of a named server's last session", one=wire.Receipt,
@@ -170,6 +190,10 @@ ROUTES: tuple[Route, ...] = (
     Route(
         method="PUT", pattern=f"/workloads/{ID}/saves/(?P<save_id>[A-Za-z0-9._-]{{1,200}})",
         handler=servers.Saves, summary="What a save brought", body=bodies.SaveBody, answers={204: "noted"},
+    ),
+    Route(
+        method="PUT", pattern=f"/workloads/{ID}/activity", handler=idleness.Activity,
+        summary="What a server says of itself", body=bodies.ActivityBody, document=wire.ActivityAnswer,
     ),
     _post(f"/workloads/{ID}/claim", workloads.Claim, "Somebody opened the notebook", bodies.ReasonBody, 204),
 )  # fmt: skip

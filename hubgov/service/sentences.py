@@ -15,6 +15,7 @@ from hubgov.core.policy import Policy
 
 _NONE = {"flavor": "cpu_only", "approvers": "nobody", "allowed": "none", "groups": "none"}
 """The word for a fact that is `-`."""
+_INSTANTS = ("expires_at", "since", "full_at", "deadline")
 
 
 class Reader:
@@ -58,6 +59,9 @@ class Reader:
         for name, value in decision.facts.items():
             facts[name] = self._fact(name, value, unit)
         facts["unit"] = self.unit(unit)
+        if "kinds" in facts:
+            kinds = str(decision.facts["kinds"]).split(",")
+            facts["signs"] = ", ".join(texts.word(texts.SIGNALS, kind, self.lang) for kind in kinds)
         if "place" in facts:
             facts["what"] = self.scope(str(facts["place"]))
         if "low" in facts:
@@ -74,7 +78,7 @@ class Reader:
         if isinstance(value, str):
             none = _NONE.get(name) if value == "-" else None
             return texts.word(texts.WORDS, none, self.lang) if none else value
-        if name == "expires_at":
+        if name in _INSTANTS:
             return self.clock(Instant(value))
         if name == "by":
             return wire.format_span(value)
@@ -125,6 +129,8 @@ class Reader:
 def _sentence(decision: Decision, first: Blocker | None) -> str:
     """The key of the sentence that a Decision is said in: its code, or a case of it that has words of its own."""
     match decision.code:
+        case "running" if "idle" in decision.facts:
+            return f"running_{decision.facts['idle']}"
         case "held" if decision.rule == ENGINE_AWAY:
             return "engine_away"
         case "impossible" if first is not None and first.scope == "memory":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import grp
+import hashlib
 import os
 import pwd
 import re
@@ -175,9 +176,14 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def log_name(server_name: str) -> str:
-    """File name of a server's log: `server.log`, for a named server `server-NAME.log`."""
+    """File name of a server's log: `server.log`, for a named server `server-NAME.log`, with a digest in the place
+    of a name that is no file's."""
+    if not server_name:
+        return "server.log"
     plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", server_name)
-    return f"server-{server_name}.log" if plain else "server.log"
+    # A dot keeps the digests apart from names that look like one.
+    name = server_name if plain else "." + hashlib.sha256(server_name.encode()).hexdigest()[:16]
+    return f"server-{name}.log"
 
 
 def open_log(home: str, name: str, *, uid: int, gid: int) -> int:

@@ -28,6 +28,7 @@ from hubgov_spawner.guarding import Guarding
 from hubgov_spawner.housing import Housing
 from hubgov_spawner.isolation import Box, Isolation, Mode
 from hubgov_spawner.portguard import Held
+from hubgov_spawner.quarters import Quarters
 
 _PASSED_ON = re.compile(
     r"JUPYTERHUB_\w+|JPY_API_TOKEN|JUPYTER_\w+|HUBGOV_\w+|\w+_VISIBLE_DEVICES|(MEM|CPU)_(LIMIT|GUARANTEE)"
@@ -83,6 +84,16 @@ class BoxedSpawner(Housing, Guarding, Spawner):  # type: ignore[misc]
 
     async def processes_started(self, main: ProcessRef, init: ProcessRef | None) -> None:
         """Called when the server runs and the hub's database knows it, before it listens. Does nothing."""
+
+    # --- what the service asks for ---
+
+    async def quarters(self) -> Quarters:
+        """Account, home and box that jobs of this user get: the server's own, without its devices."""
+        found = await asyncio.to_thread(_detect, self.isolation)
+        account, home = await self._account_and_home(found)
+        inside = self._home_inside(found, account, home)
+        box = self._box(found, account, home, inside, ()) if found.mode is not Mode.SINGLE_USER else None
+        return Quarters(account=account.name, home=home, home_inside=inside, isolation=found, box=box)
 
     # --- what the hub asks for ---
 
@@ -221,7 +232,7 @@ class BoxedSpawner(Housing, Guarding, Spawner):  # type: ignore[misc]
 
     def _command(self, found: Isolation, account: accounts.Account, home: str, log: int) -> fork.Command:
         boxed = found.mode is not Mode.SINGLE_USER
-        inside = f"/home/{account.name}" if boxed else home
+        inside = self._home_inside(found, account, home)
         runtime = "/tmp/jupyter-runtime" if boxed else f"{home}/.hubgov/run"
         arguments = list(self.cmd)
         if len(runtime) <= _IPC_FOLDER_LIMIT:
@@ -234,7 +245,7 @@ class BoxedSpawner(Housing, Guarding, Spawner):  # type: ignore[misc]
         return fork.Command(
             argv=(*arguments, *self.get_args()),
             environment=environment,
-            box=self._box(found, account, home, inside) if boxed else None,
+            box=self._box(found, account, home, inside, self.box_device_nodes()) if boxed else None,
             isolation=found,
             home=home,
             log=log,
@@ -256,8 +267,13 @@ class BoxedSpawner(Housing, Guarding, Spawner):  # type: ignore[misc]
             ours["HUBGOV_DEADLINE_FILE"] = f"{home}/.hubgov/deadline"
         return weak | found | ours
 
-    def _box(self, found: Isolation, account: accounts.Account, home: str, inside: str) -> Box:
-        nodes = self.box_device_nodes()
+    def _home_inside(self, found: Isolation, account: accounts.Account, home: str) -> str:
+        """Where the home is for who lives in it."""
+        return home if found.mode is Mode.SINGLE_USER else f"/home/{account.name}"
+
+    def _box(
+        self, found: Isolation, account: accounts.Account, home: str, inside: str, nodes: tuple[str, ...]
+    ) -> Box:
         for node in nodes:
             if not (os.path.lexists(node) and stat.S_ISCHR(os.lstat(node).st_mode)):
                 raise errors.Unavailable(f"the device node {node} isn't there", code="device")

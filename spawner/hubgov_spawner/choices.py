@@ -66,5 +66,14 @@ def kept(user: str, server: str) -> Choice | None:
     return None if choice is None or _is_old(choice) else choice
 
 
+def reason_once(user: str, server: str) -> str:
+    """Why the kept form came to nothing, the first time that is asked for; what was chosen stays."""
+    choice = kept(user, server)
+    if choice is None:
+        return ""
+    reason, choice.reason = choice.reason, ""
+    return reason
+
+
 def _is_old(choice: Choice) -> bool:
     return time.monotonic() - choice.at > KEPT_SECONDS

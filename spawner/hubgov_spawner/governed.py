@@ -11,7 +11,7 @@ import asyncio
 import math
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from jupyterhub.spawner import SpawnException
@@ -19,11 +19,11 @@ from traitlets import Float, Unicode, default
 
 from hubgov import errors, processes
 from hubgov.wire import Launch, ProcessRef, Workload
-from hubgov_spawner import choices, options, options_form, page_texts, progress, receipts, refusals
+from hubgov_spawner import choices, options, options_form, overview, page_texts, progress, receipts, refusals
 from hubgov_spawner.client import Client, ServiceError
-from hubgov_spawner.parting import STOPPING_SECONDS, Way, announce
+from hubgov_spawner.parting import STOPPING_SECONDS, announce, wait_with_routes
 from hubgov_spawner.reports import Held, Reporter
-from hubgov_spawner.standing import Standing
+from hubgov_spawner.standing import Standing, goes_with_user
 from hubgov_spawner.waiting import AWAY_SECONDS, Applicant
 
 START_SECONDS = 120
@@ -69,6 +69,7 @@ class GovernedMixin(Standing):
 
     _launch: Launch | None = None
     _ready_told = False
+    _parted = False
     _withdrawn = False  # a person took back the spawn; not set when the hub ends or time is over
     _in_start = False
     _in_stop = False
@@ -126,6 +127,7 @@ class GovernedMixin(Standing):
     async def start(self) -> str:
         """Take a place in line, wait for a while, start what was granted; SpawnException with why if not."""
         self._in_start, self._withdrawn, self._end_told, self._ready_told = True, False, False, False
+        self._parted = False
         self._lang = page_texts.language(self.handler)
         began = asyncio.get_running_loop().time()
         try:
@@ -187,6 +189,7 @@ class GovernedMixin(Standing):
         self.held = Held(workload=workload.id, attempt=self._launch.attempt, allocation=self._launch.allocation)
         self._show(self._launch.workload)
         found = await super().start()
+        wait_with_routes(self.user.settings.get("proxy"))
         try:
             url = found if isinstance(found, str) else f"http://{found[0]}:{found[1]}"
             await client.ready(self.held.workload, self.held.attempt, url, within=REPORT_SECONDS)
@@ -244,6 +247,7 @@ class GovernedMixin(Standing):
 
     async def poll(self) -> int | None:
         """None while the server runs or a spawn is on; an end is reported as soon as it is seen."""
+        wait_with_routes(self.user.settings.get("proxy"))
         if self._in_start:
             return None
         held, told = self.held, self._end_told  # some spawners clear their state when they see the end
@@ -253,14 +257,29 @@ class GovernedMixin(Standing):
             self._tell_end(status)
         return status
 
+    async def part(self) -> None:
+        """Of a stop that somebody wished: announced, and saved, while browsers still reach the server."""
+        try:
+            if self.pending == "stop" and await super().poll() is None:
+                await self._announce(now=False)
+        except Exception:
+            self.log.exception("Server of %s: its stop was not announced", self.user.name)
+
+    async def _announce(self, *, now: bool) -> None:
+        """Once for each stop."""
+        if self.held is not None and not self._parted:
+            self._parted = True
+            refuse = self._reporter().refuse_anothers
+            client = self.hubgov_client(self._lang)
+            await announce(client, self.held, now=now, refuse=refuse, log=self.log)
+
     async def stop(self, now: bool = False) -> None:
         """Tell that the hub stops the server, stop it, tell that it ended: the service may be away for all that."""
-        held, client = self.held, self.hubgov_client(self._lang)
+        held = self.held
         # The hub stops a server that doesn't answer after its start; that is nobody's wish.
         wished = not getattr(self, "_waiting_for_response", False)
-        if held is not None and wished:
-            way = Way(self.user.settings.get("proxy"), self.proxy_spec, self.server, self.user.name, self.name)
-            await announce(client, held, now=now, refuse=self._reporter().refuse_anothers, way=way, log=self.log)
+        if wished:
+            await self._announce(now=now)
         known, self._in_stop = self._end_told, True
         try:
             await super().stop(now=now)
@@ -316,7 +335,7 @@ class GovernedMixin(Standing):
         """Forget the session that ended."""
         super().clear_state()
         self.held = self.ticket = self._launch = None
-        self._ready_told = self._end_told = self.hubgov_simulated = False
+        self._ready_told = self._end_told = self._parted = self.hubgov_simulated = False
 
     async def get_url(self) -> str:
         """Where the server is. The hub asks after a restart: a start that it didn't see the end of is told now."""
@@ -347,6 +366,10 @@ class GovernedMixin(Standing):
             self.hubgov_client(lang), self.user.name, self.name, self.orm_spawner.user_options or {}, self.log
         )
 
+    async def hubgov_overview(self, lang: str = "en") -> Mapping[str, overview.Line]:
+        """What each server of this user holds or waits for, for the hub's home page."""
+        return await overview.lines(self.hubgov_client(lang), self.user.name, self.waiting_url, self.log)
+
     # --- named servers ---
 
     async def rename(self, old_name: str, new_name: str) -> None:
@@ -357,16 +380,25 @@ class GovernedMixin(Standing):
         await super().rename(old_name, new_name)
 
     async def delete_forever(self) -> None:
-        """Cancel a ticket that still waits: a server that was deleted must not start.
+        """Cancel a ticket that still waits: a server that was deleted must not start. With the user's first server
+        goes the user, unless another server of his keeps the hub from that.
 
         The wrapped spawner is told in any case: the hub deletes the user whatever comes of this.
         """
         try:
             await self._cancel_ticket()
+            if goes_with_user(self):
+                await self._departed()
         finally:
             removed = super().delete_forever()
             if removed is not None:
                 await removed
+
+    async def _departed(self) -> None:
+        try:
+            await self.hubgov_client(self._lang).departed(self.user.name, within=REPORT_SECONDS)
+        except ServiceError as error:
+            raise refusals.of_service(error, self._lang) from error
 
     async def _cancel_ticket(self) -> None:
         ticket = await self._live_ticket(self.name)

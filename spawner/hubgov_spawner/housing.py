@@ -14,6 +14,7 @@ from traitlets.config import LoggingConfigurable
 from hubgov import errors
 from hubgov_spawner import accounts, owners
 from hubgov_spawner.isolation import Isolation, Mode
+from hubgov_spawner.standing import goes_with_user
 
 # What is called by super() is the hub's spawner.
 _Base: Any = LoggingConfigurable
@@ -97,8 +98,9 @@ class Housing(_Base):  # type: ignore[misc]
         return account, accounts.prepare_home(self.state_dir, owner.home, uid=uid, gid=gid)
 
     async def delete_forever(self) -> None:
-        """With the user's first server goes the user: the home is kept, and falls to nobody."""
-        if self.name == "":
+        """With the user's first server goes the user: the home is kept, and falls to nobody. Not while another
+        server of his is active: the hub then keeps the user."""
+        if goes_with_user(self):
             register, user, living = self._register(), *self._hub_user()
             await asyncio.to_thread(register.retire, user, living)
         removed = super().delete_forever()

@@ -58,8 +58,12 @@ class Box:
     home_inside: str
     read_only: tuple[str, ...] = ()
     device_nodes: tuple[str, ...] = ()
+    told: str = ""
+    """Folder on the host with what the box is told, shown read-only as `TOLD`; empty for none."""
     hostname: str = "box"
 
+
+TOLD = "/run/hubgov"
 
 # --- options -------------------------------------------------------------------------------------------
 
@@ -131,6 +135,8 @@ def options(
         found += [*_parents(path, made), "--ro-bind", path, path]
     for node in box.device_nodes:
         found += [*_parents(node, made), "--dev-bind", node, node]
+    if box.told:
+        found += [*_parents(TOLD, made), "--perms", "0755", "--dir", TOLD, "--ro-bind", box.told, TOLD]
     found += [*_parents(box.home_inside, made), "--bind", box.home, box.home_inside]
     found += ["--chdir", box.home_inside, "--remount-ro", "/", "--info-fd", str(info_fd)]
     if seccomp_fd is not None:

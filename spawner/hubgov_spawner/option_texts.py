@@ -6,10 +6,12 @@ from hubgov.phrases import Phrases
 
 MESSAGES: tuple[tuple[str, str], ...] = (
     ("options must be an object", "选项须为对象"),
+    ("has {length} characters", "有 {length} 个字符"),
+    ("has an invisible character ({name})", "含有不可见字符（{name}）"),
+    ("has a blank at an end ({name})", "首尾有空格（{name}）"),
     (
-        "the user name has {length} characters; hubgov takes at most {most} visible characters with no blank at "
-        "either end",
-        "用户名有 {length} 个字符；hubgov 最多接受 {most} 个可见字符，首尾不得有空格",
+        "the user name {wrong_}; hubgov takes at most {most} visible characters with no blank at either end",
+        "用户名{wrong_}；hubgov 最多接受 {most} 个可见字符，首尾不得有空格",
     ),
     ("unknown option {name}", "没有选项 {name}"),
     ("field {name} must be there once, as text", "字段 {name} 须以文本给出一次"),

@@ -48,12 +48,18 @@ def parted(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def check_user(name: str) -> None:
     """Invalid for a user whose name the service doesn't take: no server of such a user could be governed."""
-    if len(name) > MAX_NAME or not name.isprintable() or name != name.strip():
-        raise errors.Invalid(
-            f"the user name has {len(name)} characters; hubgov takes at most {MAX_NAME} visible characters "
-            "with no blank at either end",
-            hint="an administrator can rename the user in the hub; the home stays",
-        )
+    if len(name) > MAX_NAME:
+        wrong = f"has {len(name)} characters"
+    elif not name.isprintable():
+        wrong = f"has an invisible character ({name!a})"
+    elif name != name.strip():
+        wrong = f"has a blank at an end ({name!a})"
+    else:
+        return
+    raise errors.Invalid(
+        f"the user name {wrong}; hubgov takes at most {MAX_NAME} visible characters with no blank at either end",
+        hint="an administrator can rename the user in the hub; the home stays",
+    )
 
 
 def from_form(form: Mapping[str, Sequence[Any]]) -> Options:

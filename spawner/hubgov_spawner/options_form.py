@@ -47,7 +47,8 @@ async def options_form(spawner: Any) -> str:
         spawner.log.warning("Form of %s: the governing service: %s", spawner.user.name, error)
         return notice(say("form_offline", lang))
     # Where the form is shown in answer to a form, the hub's page tells the reason itself.
-    return form(found, lang, choice, reason=choice.reason if choice and not posted else "")
+    reason = "" if posted else choices.reason_once(spawner.user.name, spawner.name)
+    return form(found, lang, choice, reason=reason)
 
 
 def options_from_form(form_data: Mapping[str, Sequence[Any]], spawner: Any = None) -> dict[str, Any]:
@@ -248,8 +249,7 @@ def _panel(found: Mapping[str, Any], profiles: Sequence[Mapping[str, Any]], lang
         for hours in _hours(profiles):
             line = Markup('<p data-sum="{}-{}">{}</p>')
             lines.append(line.format(index, hours, _sum(profile, hours, lang)))
-        rate = money(profile.get("price_per_hour"), float(profile["gpus"]))
-        text = f"{profile['title']}: {say('per_hour', lang, price=rate)}"
+        text = f"{profile['title']}: {_rate(profile, lang)}"
         lines.append(Markup('<p data-sum="{}-custom">{}</p>').format(index, text))
         if profile.get("own"):
             own = say("you", lang, own=profile["own"])
@@ -265,8 +265,16 @@ def _sum(profile: Mapping[str, Any], hours: int, lang: str) -> str:
         span = format_span(longest * 1000)
         return f"{profile['title']}: {say('too_long', lang, span=span, queue=profile['queue'])}"
     gpus = float(profile["gpus"])
+    if not gpus:
+        return f"{profile['title']}: {say('hours', lang, n=hours)}, {say('no_charge', lang)}"
     facts = {"gpus": number(gpus), "span": say("hours", lang, n=hours), "total": number(gpus * hours)}
     return f"{profile['title']}: {say('sum', lang, **facts)}, {money(profile.get('price_per_hour'), gpus * hours)}"
+
+
+def _rate(profile: Mapping[str, Any], lang: str) -> str:
+    if not profile["gpus"]:
+        return say("no_charge", lang)
+    return say("per_hour", lang, price=money(profile.get("price_per_hour"), float(profile["gpus"])))
 
 
 def _quota(row: Mapping[str, Any], lang: str) -> Markup:

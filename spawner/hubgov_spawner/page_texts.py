@@ -12,6 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hubgov import texts
+from hubgov.wire import Workload
 
 COOKIE = "hubgov_lang"
 
@@ -31,7 +32,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "Place {position} in queue {queue}. {headline}",
         "在队列 {queue} 中排第 {position} 位。{headline}",
     ),
-    "latest_start": ("Starts at the latest {at}, if nobody extends.", "若无人延长，最迟 {at} 开始。"),
+    "latest_start": ("Starts by {at} as things stand now.", "按当前情况，{at} 前开始。"),
     "granted": (
         "Granted: {gpus} × {flavor}. The server is starting.",
         "已获准：{flavor} × {gpus}。服务器正在启动。",
@@ -99,8 +100,9 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "free": ("free now {free}/{total}", "空闲 {free}/{total}"),
     "starts_now": ("starts now", "可立即启动"),
     "waits": ("waits", "需排队"),
-    "waits_until": ("waits, starts at the latest {at}", "需排队，最迟 {at} 开始"),
+    "waits_until": ("waits, starts by {at} as things stand", "需排队，按当前情况 {at} 前开始"),
     "per_hour": ("{price} per hour", "每小时 {price}"),
+    "no_charge": ("no charge", "不计费"),
     "not_possible": ("not possible", "不可用"),
     "this_request": ("This request", "本次请求"),
     "sum": ("{gpus} GPU × {span} = {total} GPU-h", "{gpus} 张 GPU × {span} = {total} GPU 小时"),
@@ -138,8 +140,8 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "limit_detail": (" ({span}, queue {queue})", "（{span}，队列 {queue}）"),
     "saved": ("Saved documents", "已保存的文档"),
     "saved_at": ("saved {at}", "{at} 已保存"),
-    "not_saved": ("not saved: {error}", "未保存：{error}"),
-    "none_saved": ("No open documents were reported.", "没有报告打开的文档。"),
+    "none_saved": ("No open document was saved.", "没有保存打开的文档。"),
+    "was_idle": ("Why it counted as idle", "空闲依据"),
     "lost": ("Lost", "未保存"),
     "nothing_lost": ("Nothing was lost.", "没有丢失内容。"),
     "files_kept": ("Files in your home are kept.", "主目录中的文件会保留。"),
@@ -150,6 +152,7 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "not_returned": ("not yet: a process is still on it", "尚未归还：仍有进程占用"),
     "used": ("Used", "用时"),
     "gpu_hours": ("{hours} GPU-h", "{hours} GPU 小时"),
+    "past_end_free": (" (time past the end is free)", "（到期后的时间不计费）"),
     "cost": ("Cost", "费用"),
     "exit": ("Exit code {code}", "退出码 {code}"),
     "resume": ("Resume", "继续"),
@@ -158,6 +161,10 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "使用相同的请求并重新打开已保存的文档，变量不会恢复。",
     ),
     # home
+    "place": ("place {position} in queue {queue}", "队列 {queue} 第 {position} 位"),
+    "ends_at": ("ends {at}", "{at} 到期"),
+    "stops_at": ("stops {at}", "{at} 停止"),
+    "so_far": ("{cost} so far", "目前费用 {cost}"),
     "open_server": ("Open my server", "打开我的服务器"),
     "start_my_server": ("Start my server", "启动我的服务器"),
     "stop_my_server": ("Stop my server", "停止我的服务器"),
@@ -171,10 +178,41 @@ PAGE: Mapping[str, tuple[str, str]] = {
     "start_named": ("start", "启动"),
     "delete": ("delete", "删除"),
     "never": ("Never", "从未"),
+    # sign-in and errors
+    "sign_in": ("Sign in", "登录"),
+    "username": ("Username:", "用户名："),
+    "password": ("Password:", "密码："),
+    "show_password": ("Show password", "显示密码"),
+    "hide_password": ("Hide password", "隐藏密码"),
+    "insecure": (
+        "This hub is reached over HTTP without encryption. Its administrator should enable HTTPS.",
+        "当前通过未加密的 HTTP 访问该 hub，管理员应启用 HTTPS。",
+    ),
+    "wrong_password": ("Invalid username or password", "用户名或密码错误"),
+    "not_found": ("There is no such page.", "没有该页面。"),
+    "no_access": (
+        "There is nothing here that you may see. Ask the owner or an administrator if you should.",
+        "此处没有可访问的内容。如需访问，请联系所有者或管理员。",
+    ),
+    "not_found_status": ("Not Found", "未找到"),
+    "forbidden": ("Forbidden", "禁止访问"),
+    "unavailable": ("Service Unavailable", "服务不可用"),
+    "server_error": ("Internal Server Error", "服务器内部错误"),
     # a server that stops
     "stopping_title": ("Your server is stopping", "服务器正在停止"),
     "stopping_then": ("You can start it again when it has stopped.", "停止后可重新启动。"),
 }
+
+
+HUB_SAYS: Mapping[str, str] = {
+    "Invalid username or password": "wrong_password",
+    "No access to resources or resources not found": "no_access",
+    "Not Found": "not_found_status",
+    "Forbidden": "forbidden",
+    "Service Unavailable": "unavailable",
+    "Internal Server Error": "server_error",
+}
+"""Everyday sentences of the hub itself, and what they are here."""
 
 
 def say(key: str, lang: str, **facts: object) -> str:
@@ -198,6 +236,15 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError):  # one that this machine hasn't got: a time in UTC beats no page
         return UTC
+
+
+def held(workload: Workload, lang: str) -> str:
+    """What a workload holds, or held: `1 × A100 (box/0, box/1)`, `no GPU`."""
+    if not workload.gpus:
+        return say("no_gpu", lang)
+    cards = say("cards", lang, gpus=number(workload.gpus), flavor=workload.flavor or say("any_card", lang))
+    devices = ", ".join(f"{device.node}/{device.index}" for device in workload.devices)
+    return f"{cards} ({devices})" if devices else cards
 
 
 def money(value: Mapping[str, Any] | None, times: float = 1) -> str:

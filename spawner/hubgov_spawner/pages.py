@@ -5,6 +5,7 @@ In `jupyterhub_config.py`: `from hubgov_spawner import pages; pages.install(c)`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -58,6 +59,11 @@ class Reader:
     def __call__(self, key: str, **facts: object) -> str:
         return page_texts.say(key, self.lang, **facts)
 
+    def told(self, message: object) -> str:
+        """What the hub says in English, in the reader's language where it is one of its everyday sentences."""
+        known = page_texts.HUB_SAYS.get(str(message))
+        return self(known) if known else str(message)
+
     def switch(self, base_url: str) -> str:
         """This page in the other language; the hub's home where a query would start a server."""
         query = {"lang": texts.LANGUAGES[1 - texts.LANGUAGES.index(self.lang)]}
@@ -74,18 +80,47 @@ class Reader:
         return f"{path}?{urlencode(rest | query)}"
 
 
+_SAY = '{{ hubgov.reader(static_url)("%s") }}'
+STOCK_PHRASES: Mapping[str, Mapping[str, str]] = {
+    "page.html": {'<html lang="en">': '<html lang="{{ hubgov.reader(static_url).tag }}">'},
+    "login.html": {
+        "<h1>Sign in</h1>": f"<h1>{_SAY % 'sign_in'}</h1>",
+        "Sign in with {{ login_service }}": _SAY % "sign_in" + " ({{ login_service }})",
+        "value='Sign in'": f"value='{_SAY % 'sign_in'}'",
+        ">Username:<": f">{_SAY % 'username'}<",
+        ">Password:<": f">{_SAY % 'password'}<",
+        'title="Show password"': f'title="{_SAY % "show_password"}"',
+        '"Hide password" : "Show password"': f'"{_SAY % "hide_password"}" : "{_SAY % "show_password"}"',
+        "Warning: JupyterHub seems to be served over an unsecured HTTP connection.": _SAY % "insecure",
+        "We strongly recommend enabling HTTPS for JupyterHub.": "",
+        "{{ login_error }}": "{{ hubgov.reader(static_url).told(login_error) }}",
+    },
+    "error.html": {
+        "{{ status_code }} : {{ status_message }}": (
+            "{{ status_code }}"
+            "{% if status_message %} : {{ hubgov.reader(static_url).told(status_message) }}{% endif %}"
+        ),
+        "<p>{{ message }}</p>": "<p>{{ hubgov.reader(static_url).told(message) }}</p>",
+    },
+    "404.html": {
+        "Jupyter has lots of moons, but this is not one...": _SAY % "not_found",
+    },
+}
+"""What the stock templates say in English and have no block for, by template, and what stands there instead."""
+
+
 class HubPages(Extension):
-    """Gives the hub's templates `hubgov.reader(static_url)`, and the stock page its `<html lang>`."""
+    """Gives the hub's templates `hubgov.reader(static_url)`, and the stock ones the reader's language."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         environment.globals["hubgov"] = {"reader": reader}
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-        """The stock page.html with the reader's language; it has no block to say it in."""
-        if name is None or not name.endswith("page.html"):
-            return source
-        return source.replace('<html lang="en">', '<html lang="{{ hubgov.reader(static_url).tag }}">', 1)
+        """A stock template with the phrases that have no block of their own in the reader's language."""
+        for phrase, instead in STOCK_PHRASES.get((name or "").rpartition("/")[2], {}).items():
+            source = source.replace(phrase, instead)
+        return source
 
 
 def reader(static_url: Any) -> Reader:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hubgov import texts
-from hubgov.wire import Receipt, SavedDocument, Workload, format_span, gpus
+from hubgov.wire import Receipt, Workload, format_span, gpus
 from hubgov_spawner.client import Client, ServiceError
 from hubgov_spawner.options import LANGUAGE_FIELD
-from hubgov_spawner.page_texts import clock, number, say
+from hubgov_spawner.page_texts import clock, held, number, say
 
 PAGE_SECONDS = 2.0
 """How long a page waits for the service before it renders without."""
@@ -22,21 +22,22 @@ _BY_TIME = ("lease", "max")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One document: where, what became of it, and whether it is safe."""
+    """One document that was saved: where, and when."""
 
     path: str
     text: str
-    saved: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All that the page of an ended session shows. `resume` are the fields of the form that starts it again."""
+    """All that the page of an ended session shows. `documents` are those that were saved; the others stand in
+    `lost`. `returned` is empty where there was no GPU. `resume` are the fields of the form that starts it again."""
 
     title: str
     request: str
     documents: tuple[Line, ...]
     lost: tuple[str, ...]
+    evidence: tuple[str, ...]
     returned: str
     used: str
     cost: str
@@ -61,16 +62,25 @@ async def view(
 def as_view(receipt: Receipt, lang: str, options: Mapping[str, Any]) -> View:
     """The texts of a receipt in a language. `options` are those that the server started with."""
     workload, zone = receipt.workload, receipt.timezone
-    used = f"{format_span(receipt.used_seconds * 1000)} · " + say(
-        "gpu_hours", lang, hours=number(receipt.gpu_seconds / 3600)
-    )
+    used = format_span(receipt.used_seconds * 1000)
+    if workload.gpus:
+        used += " · " + say("gpu_hours", lang, hours=number(receipt.gpu_seconds / 3600))
+        # Rounded to the second each; what is more than that was past the end.
+        if receipt.used_seconds * workload.gpus - receipt.gpu_seconds > max(2, workload.gpus):
+            used += say("past_end_free", lang)
     free = receipt.devices_free_at
+    returned = clock(free, zone, now=workload.now, seconds=True) if free else say("not_returned", lang)
     return View(
         title=_title(workload, lang, zone),
         request=_request(workload, lang),
-        documents=tuple(_line(document, lang, zone, workload.now) for document in receipt.documents),
+        documents=tuple(
+            Line(path=d.path, text=say("saved_at", lang, at=clock(d.saved_at, zone, now=workload.now)))
+            for d in receipt.documents
+            if d.outcome == "saved"
+        ),
         lost=receipt.lost,
-        returned=clock(free, zone, now=workload.now, seconds=True) if free else say("not_returned", lang),
+        evidence=receipt.evidence,
+        returned=returned if workload.gpus else "",
         used=used,
         cost=texts.money(receipt.cost.amount, receipt.cost.currency),
         exit=say("exit", lang, code=workload.exit_code) if workload.exit_code else "",
@@ -89,25 +99,8 @@ def _title(workload: Workload, lang: str, zone: str) -> str:
 
 def _request(workload: Workload, lang: str) -> str:
     """What was held and for whom it was charged: `1 × A100 (box/0) · project seg · queue experiment`."""
-    if not workload.gpus:
-        held = say("no_gpu", lang)
-    else:
-        held = say("cards", lang, gpus=number(workload.gpus), flavor=workload.flavor or say("any_card", lang))
-    devices = ", ".join(f"{device.node}/{device.index}" for device in workload.devices)
-    if devices:
-        held += f" ({devices})"
-    return " · ".join(
-        [held, say("of_project", lang, project=workload.project), say("of_queue", lang, queue=workload.queue)]
-    )
-
-
-def _line(document: SavedDocument, lang: str, zone: str, now: str) -> Line:
-    saved = document.outcome == "saved"
-    if saved:
-        text = say("saved_at", lang, at=clock(document.saved_at, zone, now=now))
-    else:
-        text = say("not_saved", lang, error=document.error or document.outcome)
-    return Line(path=document.path, text=text, saved=saved)
+    whose = [say("of_project", lang, project=workload.project), say("of_queue", lang, queue=workload.queue)]
+    return " · ".join([held(workload, lang), *whose])
 
 
 def _resume(workload: Workload, options: Mapping[str, Any], lang: str) -> dict[str, str]:

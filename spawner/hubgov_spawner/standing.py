@@ -25,6 +25,13 @@ _NOT_RUNNING = (WAITING_STATES - {"lost"}) | FINAL_STATES | {"admitted"}
 _Base: Any = LoggingConfigurable
 
 
+def goes_with_user(spawner: Any) -> bool:
+    """Whether its deletion is that of its user, whose first server it is. The hub keeps a user while another
+    server of his is active, and answers with an error."""
+    others = (s for s in spawner.user.spawners.values() if s is not spawner)
+    return spawner.name == "" and not any(other.active for other in others)
+
+
 class Standing(_Base):  # type: ignore[misc]
     """Put before any spawner class, as part of GovernedMixin."""
 

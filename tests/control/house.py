@@ -98,7 +98,7 @@ class House:
         self.governor = Governor(self.ledger, self.ledger.load(text, clock.now()), clock, LOG)
         self.attachments = Attachments(clock)
         self.reconciler = Reconciler(
-            self.governor, engine, self.attachments, LOG, lambda allocation: allocation.workload in self.held
+            self.governor, (engine,), self.attachments, LOG, lambda allocation: allocation.workload in self.held
         )
         self.commits = 0
         self._count_commits()

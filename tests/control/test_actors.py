@@ -46,7 +46,9 @@ async def hold(house: House) -> Actor:
 
 
 async def submit_job(house: House) -> Actor:
-    draft = submit.Draft(queue="experiment", request=Request(milli_gpus=(1000,)), kind="training", project="seg")
+    draft = submit.Draft(
+        queue="experiment", request=Request(milli_gpus=(1000,), command=("true",)), kind="training", project="seg"
+    )
     await house.do(lambda unit: submit.submit(unit, draft, TWIN, TWIN, JOBS))
     return TWIN
 

@@ -49,6 +49,35 @@ def test_an_extension_within_the_grace_returns_it_to_running(tmp_path: Path) -> 
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_what_was_done_in_the_grace_is_saved_before_the_stop(answers: bool, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path) as house:
+            workload = await _running(house)
+            await house.tick(HOUR)
+            await house.saves(workload)
+            first = house.allocation(workload).save
+            await house.tick(5 * MINUTE)
+            asked = house.allocation(workload)
+            assert (asked.state.value, asked.save_answered, asked.end_reason) == ("stopping", first, "lease")
+            assert asked.save not in (first, None), "another save, which Lab answers anew"
+            assert house.engine.asked("stop") == 0, "it still runs while it saves"
+            if answers:
+                await house.saves(workload)
+            else:
+                await house.tick(14 * SECOND)
+                assert house.engine.asked("stop") == 0
+                house.clock.advance(SECOND)
+            await house.tick()
+            assert house.engine.asked("stop") == 1
+            await house.tick(SECOND)
+            await house.tick(SECOND)
+            assert house.show(workload).end_reason == "lease"
+            house.check()
+
+    asyncio.run(story())
+
+
 def test_an_extension_after_the_grace_is_too_late(tmp_path: Path) -> None:
     async def story() -> None:
         async with a_house(tmp_path) as house:
@@ -58,6 +87,7 @@ def test_an_extension_after_the_grace_is_too_late(tmp_path: Path) -> None:
             assert house.state(workload) == "stopping"
             with pytest.raises(Ended):
                 await house.extend(workload, HOUR)
+            await house.saves(workload)
             await house.tick()
             await house.tick(SECOND)
             assert (house.state(workload), house.show(workload).end_reason) == ("expired", "lease")

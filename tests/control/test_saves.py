@@ -11,6 +11,7 @@ from hubgov.control import session
 from hubgov.control.actor import Actor
 from hubgov.control.unit import Unit
 from hubgov.core.model import Allocation, SaveRecord
+from hubgov.core.policy import Kind
 from hubgov.errors import Conflict
 from hubgov.ledger.codec import difference
 
@@ -19,7 +20,7 @@ from hubgov.ledger.codec import difference
 def play() -> Play:
     """One session, a minute past its end: its documents have been asked for."""
     found = Play(a_policy().team("A").node("box", devices=1).queue("train"))
-    found.run("w", lease_ms=HOUR_MS)
+    found.run("w", lease_ms=HOUR_MS, kind=Kind.NOTEBOOK)
     found.tick(HOUR_MS + MINUTE_MS)
     return found
 

@@ -24,6 +24,9 @@ PAIRS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "WORDS": texts.WORDS,
     "DEVICE_STATES": texts.DEVICE_STATES,
     "LOST": texts.LOST,
+    "SIGNALS": texts.SIGNALS,
+    "LEVELS": texts.LEVELS,
+    "EVIDENCE": texts.EVIDENCE,
     "HTTP_ERRORS": texts.HTTP_ERRORS,
     "HTTP_HINTS": texts.HTTP_HINTS,
 }

@@ -8,9 +8,10 @@ import pytest
 from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy
 
 from hubgov.core.due import due
-from hubgov.core.policy import Mode, Reclaim, RetryRule
+from hubgov.core.policy import Kind, Mode, Reclaim, RetryRule
 from hubgov.core.states import Event
 
+SAVE_MS = Reclaim().save_ms
 TERM_MS = Reclaim().term_ms
 
 
@@ -20,9 +21,9 @@ def site(**rules: Any) -> PolicyBuilder:
 
 def test_from_its_end_to_free_devices() -> None:
     play = Play(site())
-    play.run("w", lease_ms=2 * MINUTE_MS)
+    play.run("w", lease_ms=2 * MINUTE_MS, kind=Kind.NOTEBOOK)
     seen = []
-    for span in (2 * MINUTE_MS - 1, 1, 5 * MINUTE_MS - 1, 1, TERM_MS + MINUTE_MS - 1, 1):
+    for span in (2 * MINUTE_MS - 1, 1, 5 * MINUTE_MS - 1, 1, SAVE_MS + TERM_MS + MINUTE_MS - 1, 1):
         play.tick(span)
         seen.append(play.state_of("w"))
     assert seen == ["running", "expiring", "expiring", "stopping", "stopping", "quarantined"]
@@ -33,7 +34,7 @@ def test_from_its_end_to_free_devices() -> None:
 def test_asking_twice_changes_nothing_and_late_is_as_good_as_in_time() -> None:
     prompt, late = Play(site()), Play(site())
     for play in (prompt, late):
-        play.run("w", lease_ms=HOUR_MS)
+        play.run("w", lease_ms=HOUR_MS, kind=Kind.NOTEBOOK)
     for _ in range(66):
         prompt.tick(MINUTE_MS)
         prompt.tick(0)

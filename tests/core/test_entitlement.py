@@ -6,7 +6,7 @@ import pytest
 from builders import HOUR_MS, Play, PolicyBuilder, a_policy, a_workload
 
 from hubgov.core.entitlement import walk, would_be_entitled
-from hubgov.core.policy import PriorityClass
+from hubgov.core.policy import Kind, PriorityClass
 
 KEY = ("p", "g")
 
@@ -112,7 +112,7 @@ def test_a_guarantee_by_the_hour() -> None:
 
 def test_what_is_fenced_is_no_charge() -> None:
     play = Play(lanes())
-    play.run("a", gpus=4)
+    play.run("a", gpus=4, kind=Kind.NOTEBOOK)
     play.cancel("a")
     play.tick(76_000)
     assert play.state_of("a") == "quarantined"

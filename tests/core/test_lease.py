@@ -10,7 +10,7 @@ from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy, a
 
 from hubgov.clock import Instant
 from hubgov.core.lease import extensions_left, grace_until, granted_lease, started_lease
-from hubgov.core.policy import LeaseRule
+from hubgov.core.policy import Kind, LeaseRule
 from hubgov.core.states import Event
 
 WARNINGS = (30 * MINUTE_MS, 10 * MINUTE_MS, 2 * MINUTE_MS)
@@ -232,7 +232,7 @@ def test_each_threshold_warns_once() -> None:
 
 
 def test_the_last_warning_asks_lab_to_save_and_so_does_the_end() -> None:
-    play = running()
+    play = running(kind=Kind.NOTEBOOK)
     play.tick(4 * HOUR_MS - 10 * MINUTE_MS)
     assert play.bound("w").save is None
     play.tick(8 * MINUTE_MS)

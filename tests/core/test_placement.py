@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hubgov.core.decide import choose
 from hubgov.core.model import ANY_NODES
 from hubgov.core.placement import offers
+from hubgov.core.policy import Kind
 
 
 def got(play: Play, name: str) -> list[str]:
@@ -176,7 +177,7 @@ def test_a_node_that_is_out_gets_nothing_new_and_keeps_what_runs(how: dict[str, 
 
 def test_a_fenced_card_is_not_handed_on_before_its_process_is_gone() -> None:
     play = Play(box(1))
-    play.run("old", gpus=1)
+    play.run("old", gpus=1, kind=Kind.NOTEBOOK)
     play.submit("new", gpus=1)
     play.cancel("old")
     play.tick(76_000)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from builders import DAY_MS, HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy
 
-from hubgov.core.policy import Fairness, Order, PriorityClass
+from hubgov.core.policy import Fairness, Kind, Order, PriorityClass
 from hubgov.core.ranking import Ranking
 
 
@@ -137,7 +137,7 @@ def test_a_fenced_device_is_no_use_of_its_team() -> None:
     """The team's use ended with its charge; a process that hangs for days is the pool's."""
     policy = a_policy().node("box", devices=2).team("A").but(fairness=Fairness(half_life_ms=DAY_MS))
     play = Play(policy)
-    play.run("a", gpus=1)
+    play.run("a", gpus=1, kind=Kind.NOTEBOOK)
     play.cancel("a")
     play.tick(76_000)
     assert play.state_of("a") == "quarantined"

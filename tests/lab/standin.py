@@ -98,6 +98,10 @@ class Standin:
         self.saves: list[tuple[str, dict[str, Any]]] = []
         self.tokens: set[str] = set()
         self.claims = 0
+        self.keeps: list[str] = []
+        self.reports: list[dict[str, Any]] = []
+        self.end_kernels: list[str] = []
+        self.reported = asyncio.Event()
         self.saved = asyncio.Event()
         self._changed = asyncio.Condition()
         self.socket, self.port = bind_unused_port()
@@ -109,6 +113,8 @@ class Standin:
                     (f"{base}/extensions", _Extensions, {"standin": self}),
                     (f"{base}/why", _Why, {"standin": self}),
                     (f"{base}/claim", _Claim, {"standin": self}),
+                    (f"{base}/keep", _Keep, {"standin": self}),
+                    (f"{base}/activity", _Activity, {"standin": self}),
                     (f"{base}/saves/([^/]+)", _Saves, {"standin": self}),
                 ]
             )
@@ -199,6 +205,20 @@ class _Claim(_Handler):
         self.standin.claims += 1
         self.set_status(204)
         self.finish()
+
+
+class _Keep(_Handler):
+    async def post(self) -> None:
+        self.standin.keeps.append(self.request.headers["Idempotency-Key"])
+        await self.standin.change(idle_phase="kept", idle_deadline=stamp(3600), keeps_left=1)
+        self.finish(self.standin.workload)
+
+
+class _Activity(_Handler):
+    def put(self) -> None:
+        self.standin.reports.append(self.sent())
+        self.standin.reported.set()
+        self.finish({"period_seconds": 1, "end_kernels": self.standin.end_kernels})
 
 
 class _Saves(_Handler):

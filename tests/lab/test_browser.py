@@ -193,6 +193,34 @@ async def test_what_was_typed_is_kept_beside_a_file_that_changed_on_disk(standin
         assert "elsewhere" in file.read_text(), "the other's change stands"
 
 
+async def test_an_idle_session_is_asked_and_kept_once(standin: Standin, workplace: Path) -> None:
+    async with lab(workplace, environment(standin, workplace)) as address, page(address) as tab:
+        item = tab.locator("button.hubgov-StatusItem")
+        await item.get_by_text(re.compile("left$")).wait_for()
+        asked = {**warning("nb-7.1-idle-1", 0), "kind": "idle", "deadline": stamp(1800), "quiet_seconds": 2700}
+        idle = {"idle_phase": "asked", "idle_deadline": stamp(1800), "keeps_left": 2, "idle_after_seconds": 2700}
+        await standin.change(notices=[asked], **idle)
+        await item.get_by_text(re.compile(r"· idle · returned \d\d:\d\d · 29 m left$")).wait_for()
+        toast = tab.locator(".Toastify__toast", has_text="No GPU or kernel activity for 45 m.")
+        await toast.get_by_text(
+            re.compile(r"returned at \d\d:\d\d unless you run something or choose Keep")
+        ).wait_for()
+        await toast.get_by_text("Return now", exact=True).wait_for()
+
+        await toast.get_by_text("Keep", exact=True).click()
+        await toast.wait_for(state="detached")
+        assert standin.keeps == ["keep-nb-7.1-idle-1"]
+        await item.click()
+        await tab.locator(".hubgov-Popover").get_by_text(re.compile("^kept until")).wait_for()
+        assert await tab.locator(".hubgov-Popover button", has_text="Keep").is_hidden()
+        # Clicks and keys are told as what they are, and not before.
+        assert standin.reports[0]["edited_seconds_ago"] is None
+        async with asyncio.timeout(20):
+            while standin.reports[-1]["edited_seconds_ago"] is None:
+                standin.reported.clear()
+                await standin.reported.wait()
+
+
 async def test_it_speaks_chinese_without_a_language_pack(standin: Standin, workplace: Path) -> None:
     language = {"translation-extension/plugin": {"locale": "zh_CN"}}
     async with (

@@ -20,7 +20,15 @@ WORST = {
     "%1 left (%2). Notebooks are being saved now.": ("1 m 59 s", "Wed 23:59"),
     "%1 left (%2, grace to %3). Notebooks are being saved now.": ("1 m 59 s", "Wed 23:59", "Wed 23:59"),
     "This session stops at %1 (%2). Files are kept, variables are lost.": ("Wed 23:59", "23 h 59 m"),
-    "No GPU or kernel activity. This GPU is taken back at %1 unless you run something.": ("Wed 23:59",),
+    "No GPU or kernel activity for %1. This GPU is returned at %2 unless you run something or choose Keep.": (
+        "23 h 59 m",
+        "Wed 23:59",
+    ),
+    "No GPU or kernel activity for %1. This GPU is returned at %2 unless you run something.": (
+        "23 h 59 m",
+        "Wed 23:59",
+    ),
+    "%1: its kernel was idle for %2 and was shut down. The document is saved.": ("n" * 40, "23 h 59 m"),
     "Extended to %1 (+%2). Extensions left: %3.": ("Wed 23:59", "23 h 59 m", "99"),
     "Documents are being saved; then the GPU is given back.": (),
     "More time was approved, until %1.": ("Wed 23:59",),
@@ -54,7 +62,7 @@ def test_both_languages_fill_in_the_same_values() -> None:
 
 def test_the_fixed_terms_are_used() -> None:
     catalogue = chinese()
-    for english, term in (("queue", "队列"), ("extend", "延长"), ("taken back", "收回")):
+    for english, term in (("queue", "队列"), ("extend", "延长"), ("returned", "收回")):
         for text, translated in catalogue.items():
             if english in text.lower():
                 assert term in translated, text

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from builders import HOUR_MS, MINUTE_MS, Play, PolicyBuilder, a_policy
 
-from hubgov.core.model import Change, KernelSeen, ProcessId, SavedDocument, SaveRecord
+from hubgov.core.model import Change, Departure, KernelSeen, ProcessId, SavedDocument, SaveRecord
 from hubgov.core.policy import Kind, PriorityClass, RetryRule
 from hubgov.core.states import Event
 
@@ -39,6 +39,8 @@ def story(play: Play) -> Iterator[None]:
     _save(play, "nb")
     yield
     play.hold("online", closed=True)
+    left = Departure(name="bo", at=play.now)
+    play.unit(lambda: [Change(event="user_departed", before=None, after=left, actor="spawner")])
     play.node_is("n2", sick=(1,))
     yield
     play.tick(50 * MINUTE_MS)

@@ -156,8 +156,12 @@ def test_the_usage_of_a_period_is_that_of_its_segments_cut_at_its_edges(written:
     with play.ledger.reading() as connection:
         head = usage.head(connection)
         found = usage.usage(connection, spans, ["team", "owner"], None, simulated=True, up_to=head)
-        of_bo = usage.usage(connection, spans, ["team"], Whose(owner="bo", teams=()), simulated=True, up_to=head)
-        nothing = usage.usage(connection, spans, ["team"], Whose(owner="x", teams=()), simulated=True, up_to=head)
+        of_bo = usage.usage(
+            connection, spans, ["team"], Whose(owner="bo", since=Instant(0), teams=()), simulated=True, up_to=head
+        )
+        nothing = usage.usage(
+            connection, spans, ["team"], Whose(owner="x", since=Instant(0), teams=()), simulated=True, up_to=head
+        )
         earlier = usage.usage(connection, spans, ["team"], None, simulated=True, up_to=0)
         real = usage.usage(connection, spans, ["team"], None, simulated=False, up_to=head)
     sums: dict[tuple[object, ...], int] = {}
@@ -486,9 +490,10 @@ def test_a_workload_is_found_live_and_ended_with_its_attempts(written: Begin) ->
         assert [a.attempt for a in reading.allocations_of(connection, "waits")] == [1, 2]
         assert [e.code for e in extensions_of(connection, "gang")] == ["extended", "beyond_self_serve"]
         assert [s.id for s in reading.saves_of(connection, "nb")] == ["nb.1-s1"]
-        found = reading.last_of_server(connection, "ann", "")
+        found = reading.last_of_server(connection, "ann", "", Instant(0))
         assert found is not None
         assert found.id == "nb"
+        assert reading.last_of_server(connection, "ann", "", Instant(found.submitted_at + 1)) is None
         newest = reading.journal(connection, workload="gang", limit=2)
         assert [line.event for line in newest] == ["workload_expired", "allocation_gone"]
         assert reading.journal(connection, events=["queue_held"])[0].record == "online"

@@ -427,3 +427,21 @@ def test_a_file_without_a_policy_is_refused_with_its_line(text: str) -> None:
     assert loaded.policy is None
     assert loaded.problems
     assert all(problem.line >= 1 for problem in loaded.problems)
+
+
+@pytest.mark.parametrize(("levels", "codes"), [(32, []), (33, ["too_deep"]), (3000, ["too_deep"])])
+def test_the_tree_of_teams_has_a_depth_that_can_be_walked(levels: int, codes: list[str]) -> None:
+    teams = {f"t{n}": {"parent": f"t{n - 1}"} if n else {} for n in range(levels)}
+    text = (
+        (DATA / "example.yaml")
+        .read_text()
+        .replace(
+            "teams:\n",
+            "teams:\n"
+            + "".join(
+                f"  {name}: {{{', '.join(f'{k}: {v}' for k, v in team.items())}}}\n" for name, team in teams.items()
+            ),
+            1,
+        )
+    )
+    assert [problem.code for problem in load(text).errors] == codes

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ import pytest
 from service import server_process
 from service_under_test import POLICY, PREFIX, ServiceUnderTest
 from waiting import until
+
+from hubgov.config import site_of
 
 KEPT = (
     "id", "state", "attempt", "position", "devices", "expires_at", "hard_end_at", "grace_until", "lease_version",
@@ -204,3 +209,21 @@ def test_health_says_that_nothing_can_be_written_and_that_it_can_again(fresh: Se
     other.close()
     until(lambda: health()["status"] == "ok", 15, "the renewal to see that it can be written")
     assert health()["trouble"] is None
+
+
+def test_nothing_starts_while_sessions_of_a_lost_ledger_run(fresh: ServiceUnderTest) -> None:
+    """Their devices are free by the new ledger's word only."""
+    mark = f"nb-1.1@{site_of(str(fresh.state))}.lost"
+    environment = {**os.environ, "HUBGOV_ALLOCATION_ID": mark}
+    command = [sys.executable, "-c", "print(1, flush=True); input()"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+        assert stranger.stdout is not None
+        stranger.stdout.readline()
+        fresh.start()
+        workload = fresh.ask("amy").json()
+        assert (workload["state"], workload["why"]) == ("pending", "held")
+        assert "does not answer" in workload["headline"]
+        stranger.kill()
+        stranger.wait()
+        until(lambda: fresh.show(workload["id"])["state"] == "admitted", 30, "it to be granted")
+    assert "event=strangers_found" in fresh.log()

@@ -24,7 +24,7 @@ FINAL = {"succeeded", "failed", "cancelled", "expired", "culled", "refused"}
 SERVER = "/user/ann/"
 
 
-def _card(state: str, *, mine: bool, lang: str = "en") -> str:
+def _card(state: str, *, mine: bool, lang: str = "en", kind: str = "notebook", began: bool = True) -> str:
     """The card of ann's request in that state, as its owner or a team-mate sees it."""
     play = Play(a_policy().node("n", devices=1).team("A").lease(default_ms=HOUR_MS))
     play.run("r", owner="bo")
@@ -34,7 +34,7 @@ def _card(state: str, *, mine: bool, lang: str = "en") -> str:
     ends = to_rfc3339(Instant(START + HOUR_MS))
     document = replace(
         document, state=state, ended_at=ends if state in FINAL else None, grace_until=ends,
-        position=1 if state in WAITING else None,
+        position=1 if state in WAITING else None, kind=kind, started_at=to_rfc3339(START) if began else None,
     )  # fmt: skip
     template = application._templates("/services/hubgov/").get_template("waiting_card.html")
     html: str = template.render(
@@ -56,13 +56,13 @@ def test_what_is_offered_in_each_state(state: str, mine: bool) -> None:
     assert ("<form" in html) == (waits and mine), "a button to cancel what waits, for its owner"
     assert ("Your place is kept" in html) == (waits and mine)
     assert ("Place 1 in queue train" in html) == waits
-    assert ("Starts at the latest" in html) == waits
+    assert ("Starts by" in html) == waits
     opens = mine and state in (GRANTED | {"preempting"})
-    assert (f'href="{SERVER}"' in html) == opens, "a link to the server while it lives, for its owner"
+    leads = opens or (mine and state in FINAL)
+    assert (f'href="{SERVER}"' in html) == leads, "to the server while it lives, to its receipt then; for its owner"
     starts = mine and state in GRANTED - {"running", "expiring"}
     assert ("this page opens it by itself" in html) == starts
     assert ('href="/hub/home"' in html) == (not waits and not opens)
-    assert ("This request is over" in html) == (state in FINAL)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -115,3 +115,19 @@ def test_the_page_opens_the_server_for_its_owner_only(service: ServiceUnderTest,
     assert pages["amy"].locator("text=It is for ava to open").count() == 1
     for page in pages.values():
         page.context.close()
+
+
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_a_session_that_is_over_leads_its_owner_to_the_receipt(state: str) -> None:
+    assert f'href="{SERVER}"' in _card(state, mine=True)
+    assert f'href="{SERVER}"' not in _card(state, mine=False)
+    assert f'href="{SERVER}"' not in _card(state, mine=True, began=False), "what never ran has none"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("state", texts.STATES)
+def test_a_job_has_no_notebook_to_open(state: str, lang: str) -> None:
+    html = _card(state, mine=True, kind="training", lang=lang)
+    assert SERVER not in html
+    assert ("hubgov logs" in html) == (state not in WAITING)
+    assert "hubgov logs" not in _card(state, mine=False, kind="training", lang=lang)

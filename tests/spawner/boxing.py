@@ -49,7 +49,8 @@ def a_spawner(state: Path, mode: str, program: str = LISTEN, **change: Any) -> R
     """A spawner of user number USER whose server runs `program`, with stand-ins for what the hub gives it."""
     # Accounts are the machine's: this number is no other test's.
     Path(state, "homes", f"hgu{USER - 1}").mkdir(parents=True, exist_ok=True)
-    user = SimpleNamespace(id=7, name="amy", url="/user/amy/", settings={}, db=SimpleNamespace(commit=lambda: None))
+    user = SimpleNamespace(id=7, name="amy", url="/user/amy/", settings={}, spawners={})
+    user.db = SimpleNamespace(commit=lambda: None)
     hub = SimpleNamespace(
         public_host="", api_url="http://127.0.0.1:1/hub/api", base_url="/hub/", server=SimpleNamespace()
     )

@@ -57,7 +57,8 @@ class Governed(GovernedMixin, Light):
 
 def a_spawner(service: Standin, user_options: Any = None, **change: Any) -> Governed:
     """A spawner of amy, with stand-ins for all that the hub gives it."""
-    user = SimpleNamespace(id=1, name="amy", url="/user/amy/", settings={}, groups=[SimpleNamespace(name="vision")])
+    user = SimpleNamespace(id=1, name="amy", url="/user/amy/", settings={}, spawners={})
+    user.groups = [SimpleNamespace(name="vision")]
     hub = SimpleNamespace(public_host="", api_url="http://127.0.0.1:1/hub/api", base_url="/hub/")
     orm = SimpleNamespace(name=change.pop("server_name", ""), server=None, state={}, user_options=user_options)
     values = {"hubgov_url": service.url, "hubgov_token": TOKEN, "attach_seconds": 5.0}

@@ -319,6 +319,8 @@ class _Handler(web.RequestHandler):
         word = parts[-1]
         if word in standin.failing:
             self.refuse(*standin.failing[word])
+        elif word == "departed":
+            self.set_status(204)
         elif len(parts) == 1:
             status, document = standin.submit(body)
             self.set_status(status)

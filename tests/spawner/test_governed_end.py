@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hubgov_spawner import GovernedMixin, HubGovSpawner
 from hubgov_spawner.guarding import Guarding
 from hubgov_spawner.housing import Housing
+from hubgov_spawner.parting import wait_with_routes
 from hubgov_spawner.standing import Standing
 from jupyterhub.spawner import Spawner, SpawnException
 from spawner.governing import a_spawner, arrived, has, refusal_of, run, running
@@ -54,45 +56,63 @@ def test_a_stop_waits_for_the_documents_unless_it_is_to_be_now(now: bool, servic
 
 
 class OfAProxy:
-    """Routes, and whether asking for them fails."""
+    """Notes what it takes away, and whether the server still ran then."""
 
-    def __init__(self, error: Exception | None = None) -> None:
-        self.routes: list[str] = []
-        self.asked: list[str] = []
-        self.error = error
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, bool]] = []
 
-    async def add_route(self, spec: str, target: str, data: object) -> None:
-        self.asked.append("add")
-        if self.error:
-            raise self.error
-        self.routes.append(spec)
-
-    async def delete_route(self, spec: str) -> None:
-        self.asked.append("delete")
-        if self.error:
-            raise self.error
-        self.routes.remove(spec)
+    async def delete_user(self, user: Any, server_name: str = "") -> None:
+        self.taken.append((server_name, user.spawners[server_name].running))
 
 
-@pytest.mark.parametrize("error", [None, OSError("refused"), RuntimeError("of some proxy")])
-def test_browsers_reach_the_server_while_they_save_and_no_proxy_keeps_it_alive(
-    error: Exception | None, service: Standin, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("away", [False, True])
+def test_the_way_to_a_server_is_taken_away_when_it_has_saved(
+    away: bool, service: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the hub's order: first the route, then the stop."""
+
+    async def scenario() -> None:
+        async with running(service) as spawner:
+            user, proxy = spawner.user, OfAProxy()
+            user.settings["proxy"] = proxy
+            user.spawners = {"": spawner}
+            assert await spawner.poll() is None
+            monkeypatch.setattr(type(spawner), "pending", "stop")
+            service.saving = True
+            if away:
+                service.failing["stopping"] = (503, "unavailable")
+            taking = asyncio.create_task(proxy.delete_user(user, ""))
+            await has(lambda: service.told("stopping") or away, "the stop is announced")
+            if not away:
+                await has(lambda: service.polls, "it is asked whether they are saved")
+                assert proxy.taken == []
+                service.tell("nb-1", save_requested=None)
+            async with asyncio.timeout(10):
+                await taking
+                assert proxy.taken == [("", True)]
+                await spawner.stop()
+            assert not spawner.running
+        assert len(service.told("stopping")) <= 1, "announced once"
+        assert service.told("ended")[0]["by_owner"] is True
+
+    run(scenario)
+
+
+def test_the_way_to_a_server_that_ended_by_itself_is_taken_away_at_once(
+    service: Standin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
         async with running(service) as spawner:
-            proxy = OfAProxy(error)
-            spawner.user.settings["proxy"] = proxy
-            monkeypatch.setattr(type(spawner), "server", SimpleNamespace(host="http://127.0.0.1:9999"))
-            monkeypatch.setattr(type(spawner), "proxy_spec", "/user/amy/")
-            service.saving = True
-            stopped = asyncio.create_task(spawner.stop())
-            await has(lambda: service.polls and proxy.asked, "it waits for the save")
-            assert proxy.routes == ([] if error else ["/user/amy/"])
-            service.tell("nb-1", save_requested=None)
-            async with asyncio.timeout(5):
-                await stopped
-            assert (proxy.asked, proxy.routes) == (["add", "delete"], [])
-            assert not spawner.running
+            user, proxy = spawner.user, OfAProxy()
+            user.spawners = {"": spawner}
+            for _ in range(2):
+                wait_with_routes(proxy)
+            await proxy.delete_user(user, "")  # nobody stops it: a check of the hub
+            monkeypatch.setattr(type(spawner), "pending", "stop")
+            spawner.running, spawner.status = False, 1
+            await proxy.delete_user(user, "")
+            assert proxy.taken == [("", True), ("", False)]
+        assert service.told("stopping") == []
 
     run(scenario)
 
@@ -239,7 +259,7 @@ def test_progress_tells_the_present_first_and_then_changes(service: Standin) -> 
         service.tell("nb-1", position=1, headline="<script>", latest_start="2026-03-02T10:30:00Z")
         assert await following == {
             "progress": 5,
-            "message": "Place 1 in queue lab. <script> Starts at the latest 03-02 18:30, if nobody extends.",
+            "message": "Place 1 in queue lab. <script> Starts by 03-02 18:30 as things stand now.",
         }
         assert [event async for event in spawner.progress() if service.tell("nb-1", state="admitted") is None][
             1:
@@ -271,6 +291,22 @@ def test_a_server_that_is_deleted_leaves_the_line(service: Standin) -> None:
         await refusal_of(spawner)
         await spawner.delete_forever()
         assert service.cancelled() == ["nb-1"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "active", "told"), [("", False, True), ("", True, False), ("second", False, False)]
+)
+def test_a_user_who_is_deleted_is_said_to_have_left(name: str, active: bool, told: bool, service: Standin) -> None:
+    """Not with a named server, and not while another server keeps the hub from deleting the user."""
+
+    async def scenario() -> None:
+        spawner = a_spawner(service, server_name=name)
+        spawner.user.spawners = {name: spawner, "other": SimpleNamespace(active=active)}
+        await spawner.delete_forever()
+        assert ("POST", "/owners/amy/departed", {"reason": ""}) in service.asked or not told
+        assert len(service.told("departed")) == told
 
     run(scenario)
 

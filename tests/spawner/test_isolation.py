@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pwd
+import re
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -361,4 +362,7 @@ def test_no_link_leads_the_log_out_of_the_home(tmp_path: Path) -> None:
 def test_each_named_server_has_its_log() -> None:
     assert accounts.log_name("") == "server.log"
     assert accounts.log_name("gpu-2") == "server-gpu-2.log"
-    assert accounts.log_name("../../x") == "server.log"
+    odd = [accounts.log_name(name) for name in ("../../x", "名字", "a b", ".", "x" * 65)]
+    assert len(set(odd)) == len(odd), "no two servers write into one log"
+    for name in odd:
+        assert re.fullmatch(r"server-\.[0-9a-f]{16}\.log", name), name

@@ -108,7 +108,7 @@ def test_who_waits_sees_until_when() -> None:
     waits = decision("waiting", headline="Waiting for quota.", latest_start="2026-03-02T10:30:00Z")
     found = answer(profiles=[profile(decision=waits)], now="2026-03-02T09:00:00Z")
     text = Fields(options_form.form(found, "en")).text
-    assert "waits, starts at the latest 18:30" in text
+    assert "waits, starts by 18:30 as things stand" in text
     assert "Waiting for quota." in text
 
 
@@ -228,8 +228,22 @@ def test_a_refused_choice_is_kept_for_its_server_until_it_is_over(monkeypatch: p
     with monkeypatch.context() as changed:
         changed.setattr(choices, "KEPT_SECONDS", -1.0)
         assert choices.kept(user, "second") is None
+    assert choices.reason_once(user, "second") == "<strong>No.</strong>"
+    assert choices.reason_once(user, "second") == "", "a form that is opened anew tells nothing old"
+    kept = choices.kept(user, "second")
+    assert kept is not None
+    assert kept.fields == found.fields, "what was chosen stays"
     choices.forget(user, "second")
     assert choices.kept(user, "second") is None
+    assert choices.reason_once(user, "second") == ""
+
+
+def test_a_session_without_a_gpu_is_free_of_charge() -> None:
+    cpu = profile("cpu", gpus=0, flavor=None, flavors=[], memory_mib=None, price_per_hour=None)
+    text = Fields(options_form.form(answer(profiles=[cpu]), "en")).text
+    assert "Profile cpu: 4 h, no charge" in text
+    assert "Profile cpu: no charge" in text
+    assert "—" not in text
 
 
 def test_a_start_that_no_form_asked_for_keeps_nothing() -> None:

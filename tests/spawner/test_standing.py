@@ -41,7 +41,8 @@ class OfAmy(HubGovSpawner):
 
 
 def a_spawner(service: ServiceUnderTest, state: Path) -> OfAmy:
-    user = SimpleNamespace(id=1, name="amy", url="/user/amy/", settings={}, groups=[SimpleNamespace(name="vision")])
+    user = SimpleNamespace(id=1, name="amy", url="/user/amy/", settings={}, spawners={})
+    user.groups = [SimpleNamespace(name="vision")]
     user.db = SimpleNamespace(commit=lambda: None)
     hub = SimpleNamespace(
         public_host="", api_url="http://127.0.0.1:1/hub/api", base_url="/hub/", server=SimpleNamespace()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import jupyterhub
 import pytest
-from hubgov_spawner import pages, receipts, refusals
+from hubgov_spawner import overview, pages, receipts, refusals
 from hubgov_spawner.client import Client
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader
 from jupyterhub._data import DATA_FILES_PATH
@@ -121,6 +122,11 @@ def a_view(lang: str = "en", options: dict[str, Any] | None = None, **change: An
     return receipts.as_view(from_json(Receipt, receipt(**change)), lang, options or {})
 
 
+RUNS = {
+    "state": "running", "position": None, "now": "2026-03-02T09:00:00Z", "expires_at": "2026-03-02T10:30:00Z",
+    "grace_until": "2026-03-02T10:35:00Z", "cost": {"amount": "3.200000", "currency": "CNY"},
+    "devices": [{"node": "box", "index": 0, "uuid": "GPU-0", "slice": None, "simulated": False}],
+}  # fmt: skip
 TAG = {"en": "en", "zh": "zh-CN"}
 
 # --- language -------------------------------------------------------------------------------------------
@@ -129,6 +135,44 @@ TAG = {"en": "en", "zh": "zh-CN"}
 def test_the_stock_page_is_the_one_these_pages_were_made_for() -> None:
     assert jupyterhub.__version__.startswith("6.")
     assert '<html lang="en">' in Path(STOCK, "page.html").read_text()
+
+
+@pytest.mark.parametrize("template", pages.STOCK_PHRASES)
+def test_every_phrase_that_is_replaced_stands_in_the_stock_template(template: str) -> None:
+    source = Path(STOCK, template).read_text()
+    assert [phrase for phrase in pages.STOCK_PHRASES[template] if phrase not in source] == []
+
+
+def test_the_sign_in_page_is_in_the_readers_language() -> None:
+    facts = {
+        "authenticator_login_url": "/hub/login",
+        "authenticator": SimpleNamespace(request_otp=False),
+        "xsrf": "t",
+    }
+    wrong = "Invalid username or password"
+    chinese = render("login.html", accept="zh", login_error=wrong, **facts)
+    for text in ("<h1>登录</h1>", "用户名：", "密码：", "用户名或密码错误", 'title="显示密码"', "value='登录'"):
+        assert text in chinese, text
+    english = render("login.html", login_error=wrong, **facts)
+    for text in ("Sign in", "Username", "Password:", wrong, "JupyterHub seems"):
+        assert text not in chinese, text
+    assert "<h1>Sign in</h1>" in english
+    assert wrong in english
+    assert "something else &lt;b&gt;" in render(
+        "login.html", accept="zh", login_error="something else <b>", **facts
+    )
+
+
+def test_a_page_that_is_not_there_says_so_and_nothing_else() -> None:
+    for accept, text in (("en", "There is no such page."), ("zh", "没有该页面。")):
+        html = render("404.html", accept=accept, status_code=404, status_message=None)
+        assert text in html
+        assert "None" not in html
+        assert "moons" not in html
+    facts = {"status_code": 404, "status_message": "Not Found"}
+    html = render("error.html", accept="zh", message="No access to resources or resources not found", **facts)
+    assert "404 : 未找到" in html
+    assert "此处没有可访问的内容" in html
 
 
 @pytest.mark.parametrize(
@@ -250,7 +294,54 @@ def test_the_receipt_tells_what_was_saved_lost_and_charged() -> None:
 
 def test_the_receipt_of_a_session_without_a_gpu_says_so() -> None:
     over = receipt()["workload"] | {"gpus": 0, "flavor": None, "devices": []}
-    assert a_view(workload=over).request == "no GPU · project seg · queue lab"
+    view = a_view(workload=over)
+    assert view.request == "no GPU · project seg · queue lab"
+    assert (view.used, view.returned) == ("8h", ""), "no GPU-hours, and none given back"
+
+
+def test_the_receipt_says_why_less_is_charged_than_was_used() -> None:
+    assert a_view(gpu_seconds=7 * 3600).used == "8h · 7 GPU-h (time past the end is free)"
+    assert a_view(gpu_seconds=8 * 3600 - 1).used == "8h · 8 GPU-h"
+
+
+# --- home -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "lang", "state", "text", "url"),
+    [
+        ({}, "en", "waiting", "place 3 in queue lab", "/services/hubgov/wait/nb-1"),
+        ({}, "zh", "排队中", "队列 lab 第 3 位", "/services/hubgov/wait/nb-1"),
+        ({"position": None}, "en", "waiting", "", "/services/hubgov/wait/nb-1"),
+        (RUNS, "en", "running", "1 × A100 (box/0) · ends 18:30 · ¥3.20 so far", ""),
+        (RUNS, "zh", "运行中", "A100 × 1 (box/0) · 18:30 到期 · 目前费用 ¥3.20", ""),
+        (RUNS | {"state": "expiring"}, "en", "ending", "1 × A100 (box/0) · stops 18:35 · ¥3.20 so far", ""),
+        (RUNS | {"gpus": 0, "devices": [], "expires_at": None, "grace_until": None}, "en", "running", "no GPU", ""),
+    ],
+)
+def test_the_home_page_tells_what_each_server_holds_or_waits_for(
+    change: dict[str, Any], lang: str, state: str, text: str, url: str
+) -> None:
+    document = from_json(Workload, workload(timezone="Asia/Shanghai", **change))
+    line = overview.as_line(document, lang, "/services/hubgov/wait")
+    assert (line.state, line.text, line.url) == (state, text, url)
+
+    async def told(asked: str) -> dict[str, overview.Line]:
+        return {"": line}
+
+    default = SimpleNamespace(active=True, hubgov_overview=told)
+    html = render("home.html", accept=lang, default_server=default)
+    assert text in html
+    assert (f'<a href="{url}">{state}</a>' in html) is bool(url)
+
+
+def test_the_home_page_is_there_when_the_service_is_away() -> None:
+    async def told(asked: str) -> dict[str, overview.Line]:
+        return {}
+
+    html = render("home.html", default_server=SimpleNamespace(active=True, hubgov_overview=told))
+    assert "Stop my server" in html
+    assert "hubgov-standing" not in html
 
 
 def test_resume_is_a_form_with_the_same_request() -> None:
@@ -280,9 +371,10 @@ def test_resume_is_a_form_with_the_same_request() -> None:
 
 def test_what_was_not_saved_stands_out_and_is_escaped() -> None:
     document = {"path": HOSTILE, "outcome": "failed", "error": "disk quota exceeded"}
-    html = render("not_running.html", user=a_user(a_view(documents=[document], devices_free_at=None)))
-    assert "not saved: disk quota exceeded" in html
-    assert "text-danger" in html
+    lost = [f"{HOSTILE}: disk quota exceeded"]
+    html = render("not_running.html", user=a_user(a_view(documents=[document], lost=lost, devices_free_at=None)))
+    assert re.search(r'class="text-danger fw-bold">[^<]*: disk quota exceeded<', html)
+    assert "No open document was saved." in html, "nothing that is lost stands among what was saved"
     assert HOSTILE not in html
     assert "not yet: a process is still on it" in html
 

@@ -85,6 +85,18 @@ export class Actions {
     }
   }
 
+  /** Keep the session although it is idle: one for each time that it was asked, whatever tab it comes from. */
+  async keep(): Promise<void> {
+    const { __ } = this.texts;
+    const asked = this.session.workload?.notices.filter(notice => notice.kind === 'idle') ?? [];
+    try {
+      await this.session.api.keep(`keep-${asked[asked.length - 1]?.id ?? this.session.api.tab}`);
+    } catch (error) {
+      Notification.error(fitting(__('Not kept: %1', messageOf(error))), { autoClose: false });
+    }
+    this.session.poke();
+  }
+
   /** Show the decision that explains where the session stands. */
   async why(): Promise<void> {
     const { __ } = this.texts;

@@ -8,6 +8,8 @@ export interface INotice {
   threshold_seconds: number;
   deadline: string;
   issued_at: string;
+  quiet_seconds: number;
+  subject: string;
 }
 
 export interface IMoney {
@@ -34,6 +36,11 @@ export interface IWorkload {
   lease_seconds: number | null;
   extensions_left: number | null;
   extension_step_seconds: number | null;
+  keeps_left: number | null;
+  idle_phase: string | null;
+  idle_deadline: string | null;
+  idle_since: string | null;
+  idle_after_seconds: number | null;
   cost: IMoney | null;
   notices: INotice[];
   save_requested: string | null;
@@ -50,6 +57,13 @@ export interface IBlocker {
   frees_at: string | null;
 }
 
+export interface ISignal {
+  kind: string;
+  level: string;
+  text: string;
+  busy_at: string | null;
+}
+
 export interface IDecision {
   outcome: string;
   code: string;
@@ -57,6 +71,7 @@ export interface IDecision {
   rule: string;
   blockers: IBlocker[];
   next_steps: string[];
+  signals: ISignal[];
 }
 
 export interface IError {
@@ -127,6 +142,16 @@ export class Api {
 
   extend(seconds: number, reason: string, key: string): Promise<IExtendAnswer> {
     return this.post('extend', { by_seconds: seconds, reason, key });
+  }
+
+  /** Keep the session although it is idle. One key for one question: two tabs keep it once. */
+  keep(key: string): Promise<unknown> {
+    return this.post('keep', { key });
+  }
+
+  /** Somebody types or clicks, at this document if at any. */
+  edited(path: string | null): Promise<unknown> {
+    return this.post('edited', { path });
   }
 
   stop(reason: string): Promise<unknown> {

@@ -1,9 +1,9 @@
 /** What the tab says when its server no longer answers: where the receipt is, and where to start again. */
 import { ConnectionLost, IConnectionLost, JupyterFrontEnd } from '@jupyterlab/application';
-import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { Dialog } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
 
-import { isOver } from './line';
+import { hasEnded, isOver } from './line';
 import type { Session } from './session';
 import type { Texts } from './texts';
 
@@ -19,7 +19,7 @@ export function serverPage(urls: JupyterFrontEnd.IPaths['urls']): string | null 
   return (urls.hubHost ?? '') + URLExt.join(urls.hubPrefix, 'user', ...names) + '/';
 }
 
-/** One dialog at a time; without a hub it is Lab's own. */
+/** One dialog at a time, which closes when the server answers again; without a hub it is Lab's own. */
 export function connectionLost(
   session: Session,
   texts: Texts,
@@ -41,7 +41,11 @@ export function connectionLost(
 async function tell(session: Session, texts: Texts, page: string, open: (url: string) => void): Promise<void> {
   const { __ } = texts;
   const over = isOver(session);
-  const result = await showDialog({
+  if (over) {
+    // Lab's own complaints about what it can't reach any more would stand before this.
+    Dialog.flush();
+  }
+  const dialog = new Dialog({
     title: over ? __('This session has ended') : __('The server does not answer'),
     body: over
       ? __('Its page tells what was saved, what was lost and what it cost, and starts it again.')
@@ -51,7 +55,17 @@ async function tell(session: Session, texts: Texts, page: string, open: (url: st
       Dialog.okButton({ label: over ? __('Open the receipt') : __('Open its page') })
     ]
   });
-  if (result.button.accept) {
-    open(page);
+  const answers = () => {
+    if (session.offline() === null && !hasEnded(session)) {
+      dialog.reject();
+    }
+  };
+  session.changed.connect(answers);
+  try {
+    if ((await dialog.launch()).button.accept) {
+      open(page);
+    }
+  } finally {
+    session.changed.disconnect(answers);
   }
 }

@@ -39,6 +39,9 @@ export function decisionBody(decision: IDecision, session: Session, texts: Texts
       addRow(list, texts.__('Changes by itself'), clockText(blocker.frees_at, session, texts));
     }
   }
+  for (const signal of decision.signals ?? []) {
+    addRow(list, signalName(signal.kind, texts), texts.__('%1: %2', levelName(signal.level, texts), signal.text));
+  }
   if (list.childElementCount > 0) {
     body.node.append(list);
   }
@@ -62,6 +65,27 @@ export function element(tag: string, text: string, className = ''): HTMLElement 
   made.textContent = text;
   made.className = className;
   return made;
+}
+
+/** Where a sign of work or idleness comes from. */
+function signalName(kind: string, texts: Texts): string {
+  const { __ } = texts;
+  const known: Record<string, string> = {
+    gpu: __('GPU'),
+    cpu: __('CPU'),
+    io: __('Disk'),
+    kernel: __('Kernels'),
+    terminal: __('Terminals'),
+    child: __('Processes'),
+    human: __('People')
+  };
+  return known[kind] ?? kind;
+}
+
+function levelName(level: string, texts: Texts): string {
+  const { __ } = texts;
+  const known: Record<string, string> = { busy: __('busy'), idle: __('idle'), unknown: __('unknown') };
+  return known[level] ?? level;
 }
 
 function numbers(blocker: IBlocker, texts: Texts): string {

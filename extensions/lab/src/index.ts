@@ -11,6 +11,8 @@ import { Actions } from './actions';
 import { Api } from './api';
 import { connectionLost, serverPage } from './connection';
 import { Documents } from './documents';
+import { Editing } from './editing';
+import { canKeep } from './idle';
 import { hasEnded } from './line';
 import { Notices } from './notices';
 import { Saving } from './saving';
@@ -58,6 +60,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const documents = new Documents(app.shell, manager, opener, session, texts);
     const actions = new Actions(session, texts);
     new Notices(session, texts, actions);
+    new Editing(app.shell, manager, session);
     new Saving(session, documents, texts);
     const item = new StatusItem(session, texts, actions);
     bar?.registerStatusItem('hubgov-lab:session', {
@@ -106,6 +109,7 @@ function addCommands(
   const isEnabled = () => actions.enabled;
   const commands: [string, string, () => unknown, () => boolean][] = [
     ['hubgov:extend', __('Extend the GPU session'), () => actions.extend(), isEnabled],
+    ['hubgov:keep', __('Keep the idle GPU session'), () => actions.keep(), () => canKeep(session.workload)],
     ['hubgov:stop', __('Stop the GPU session now'), () => actions.stop(), isEnabled],
     ['hubgov:why', __('Why the GPU session stands as it does'), () => actions.why(), isEnabled],
     ['hubgov:read-status', __('Read the GPU session status aloud'), () => item.speak(), isVisible],

@@ -1,5 +1,6 @@
 /** What the status bar says, as one line and as the rows of the popover. */
 import type { IMoney, IWorkload } from './api';
+import { idleParts, idleRows } from './idle';
 import { clock, span } from './remaining';
 import type { Session } from './session';
 import type { Texts } from './texts';
@@ -57,16 +58,21 @@ function timeParts(session: Session, workload: IWorkload, texts: Texts): string[
   if (OVER.includes(workload.state)) {
     return [texts.__('session ended')];
   }
+  const idle = offline === null ? idleParts(session, texts) : null;
+  if (idle !== null) {
+    return idle;
+  }
   if (offline !== null) {
     const silent = texts.__('offline %1', span(offline, texts.__));
     return left === null ? [silent] : [`~${span(left, texts.__)}`, silent];
   }
   if (workload.state === 'expiring' || workload.state === 'preempting') {
     const grace = workload.grace_until;
+    const what = workload.save_requested === null ? texts.__('time is up') : texts.__('saving');
     return grace === null
-      ? [texts.__('saving')]
+      ? [what]
       : [
-          texts.__('saving'),
+          what,
           texts.__('stops %1', clockText(grace, session, texts)),
           graceLeft(session, grace, texts)
         ];
@@ -129,6 +135,7 @@ export function rowsOf(session: Session, workload: IWorkload, texts: Texts): [st
   if (workload.extensions_left !== null) {
     rows.push([texts.__('Extensions left'), `${workload.extensions_left}`]);
   }
+  rows.push(...idleRows(session, workload, texts));
   if (workload.extension?.state === 'needs_approval') {
     const by = span(workload.extension.by_seconds, texts.__);
     const who = workload.extension.needs.join(', ') || texts.__('an approver');

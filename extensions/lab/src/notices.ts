@@ -3,7 +3,8 @@ import { Notification } from '@jupyterlab/apputils';
 
 import type { Actions } from './actions';
 import { INotice, messageOf } from './api';
-import { clockText, hasEnded, ruleText } from './line';
+import { canKeep, idleText, isAsked } from './idle';
+import { clockText, isOver, ruleText } from './line';
 import { fitting, span } from './remaining';
 import type { Session } from './session';
 import type { Texts } from './texts';
@@ -19,8 +20,8 @@ export function noticeText(notice: INotice, session: Session, texts: Texts): str
   if (notice.kind === 'extension_granted' || notice.kind === 'extension_denied') {
     return decidedText(notice, session, texts);
   }
-  if (notice.kind === 'idle') {
-    return fitting(__('No GPU or kernel activity. This GPU is taken back at %1 unless you run something.', at));
+  if (notice.kind === 'idle' || notice.kind === 'kernel_idle') {
+    return idleText(notice, session, texts);
   }
   if (notice.threshold_seconds <= 120) {
     const grace = workload?.grace_until ? clockText(workload.grace_until, session, texts) : null;
@@ -66,12 +67,20 @@ export class Notices {
   private async show(): Promise<void> {
     const end = this.session.workload?.expires_at ?? null;
     const moved = this.last !== null && end !== null && Date.parse(end) > this.last.deadline + MOVED_MS;
-    if (this.last !== null && (moved || hasEnded(this.session))) {
+    if (this.last !== null && (moved || isOver(this.session))) {
       // The end has moved on, or come: what the toast says is no longer true.
       Notification.dismiss(this.last.toast);
       this.last = null;
     }
+    if (this.question !== null && !isAsked(this.session.workload)) {
+      // It was answered, here or in another tab, or something runs again.
+      Notification.dismiss(this.question);
+      this.question = null;
+    }
     for (const notice of this.session.unshown) {
+      if (notice.kind === 'idle' && !this.isOpen(notice)) {
+        continue;
+      }
       if (!this.claimed.has(notice.id)) {
         this.claimed.add(notice.id);
         await this.claim(notice);
@@ -98,23 +107,51 @@ export class Notices {
       Notification.emit(noticeText(notice, this.session, this.texts), kind, { autoClose: false });
       return;
     }
+    if (notice.kind === 'kernel_idle') {
+      Notification.info(noticeText(notice, this.session, this.texts), { autoClose: false });
+      return;
+    }
+    if (notice.kind === 'idle') {
+      this.ask(notice);
+      return;
+    }
     // A newer warning says all that the older one said, with less time left.
     if (this.last !== null) {
       Notification.dismiss(this.last.toast);
     }
-    const idle = notice.kind === 'idle';
     const toast = Notification.warning(noticeText(notice, this.session, this.texts), {
       autoClose: false,
       actions: [
-        ...(idle
-          ? []
-          : [{ label: __('Extend'), displayType: 'accent' as const, callback: () => void this.actions.extend() }]),
+        { label: __('Extend'), displayType: 'accent', callback: () => void this.actions.extend() },
         { label: __('Why'), callback: () => void this.actions.why() }
       ]
     });
     this.last = { toast, deadline: Date.parse(notice.deadline) };
   }
 
+  /** Whether the question is still one: the last of its kind, and not answered yet. */
+  private isOpen(notice: INotice): boolean {
+    const asked = this.session.workload?.notices.filter(found => found.kind === 'idle') ?? [];
+    return isAsked(this.session.workload) && asked[asked.length - 1]?.id === notice.id;
+  }
+
+  private ask(notice: INotice): void {
+    const { __ } = this.texts;
+    if (this.question !== null) {
+      Notification.dismiss(this.question);
+    }
+    const keep = { label: __('Keep'), displayType: 'accent' as const, callback: () => void this.actions.keep() };
+    this.question = Notification.warning(noticeText(notice, this.session, this.texts), {
+      autoClose: false,
+      actions: [
+        ...(canKeep(this.session.workload) ? [keep] : []),
+        { label: __('Return now'), callback: () => void this.actions.stop() },
+        { label: __('Why'), callback: () => void this.actions.why() }
+      ]
+    });
+  }
+
+  private question: string | null = null;
   private claimed = new Set<string>();
   private last: { toast: string; deadline: number } | null = null;
 }

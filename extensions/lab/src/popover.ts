@@ -3,6 +3,7 @@ import { Widget } from '@lumino/widgets';
 
 import type { Actions } from './actions';
 import { addRow, element } from './decision';
+import { canKeep } from './idle';
 import { deviceText, lineOf, rowsOf } from './line';
 import type { Session } from './session';
 import type { Texts } from './texts';
@@ -21,11 +22,12 @@ export class Popover extends Widget {
     this.node.setAttribute('role', 'dialog');
     this.node.setAttribute('aria-label', __('GPU session'));
     this.extend = this.button('', () => actions.extend(), 'jp-mod-accept');
+    this.keep = this.button(__('Keep'), () => actions.keep(), 'jp-mod-accept');
     this.other = this.button(__('Other time…'), () => actions.extendOther());
     this.why = this.button(__('Why'), () => actions.why());
     this.stop = this.button(__('Stop now'), () => actions.stop(), 'hubgov-Stop');
     const buttons = element('div', '', 'hubgov-Buttons');
-    buttons.append(this.extend, this.other, this.why, this.stop);
+    buttons.append(this.keep, this.extend, this.other, this.why, this.stop);
     this.rows.className = 'hubgov-Rows';
     this.node.append(this.title_, this.note, this.rows, buttons);
     session.changed.connect(this.draw, this);
@@ -34,7 +36,7 @@ export class Popover extends Widget {
 
   /** Put the focus on the first thing that can be done. */
   focus(): void {
-    const buttons = [this.extend, this.other, this.why, this.stop];
+    const buttons = [this.keep, this.extend, this.other, this.why, this.stop];
     buttons.find(button => !button.disabled && !button.hidden)?.focus();
   }
 
@@ -58,8 +60,9 @@ export class Popover extends Widget {
     const step = this.actions.step;
     this.extend.hidden = step === null;
     this.extend.textContent = step === null ? '' : __('Extend to %1', this.actions.preview(step));
+    this.keep.hidden = !canKeep(workload);
     this.other.hidden = !workload?.expires_at;
-    for (const button of [this.extend, this.other, this.why, this.stop]) {
+    for (const button of [this.keep, this.extend, this.other, this.why, this.stop]) {
       button.disabled = !this.actions.enabled;
       button.title = button.disabled ? this.actions.disabledBecause : '';
     }
@@ -80,6 +83,7 @@ export class Popover extends Widget {
   private title_ = element('h3', '');
   private note = element('p', '', 'hubgov-Note');
   private rows = document.createElement('dl');
+  private keep: HTMLButtonElement;
   private extend: HTMLButtonElement;
   private other: HTMLButtonElement;
   private why: HTMLButtonElement;

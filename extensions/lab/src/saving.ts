@@ -9,7 +9,6 @@ import type { Texts } from './texts';
 
 const TRIES = 12;
 const PAUSE_MS = 300;
-const TRY_MS = 3000;
 
 /** Answers each save once. */
 export class Saving {
@@ -27,9 +26,6 @@ export class Saving {
       return;
     }
     this.last = save;
-    // A hub that stops a server takes its route away and gives it back for the saves: what is sent in between
-    // goes to the hub, fails, and brings up Lab's dialog for each document.
-    await this.repeated(() => this.session.api.session(null, 0, '', AbortSignal.timeout(TRY_MS)), save);
     const documents = await this.documents.saveAll();
     const failed = documents.filter(document => !document.saved);
     if (failed.length > 0) {

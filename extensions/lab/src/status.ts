@@ -3,6 +3,7 @@ import { Popup, showPopup } from '@jupyterlab/statusbar';
 import { Widget } from '@lumino/widgets';
 
 import type { Actions } from './actions';
+import { idleLeft } from './idle';
 import { lineOf, ruleText } from './line';
 import { Popover } from './popover';
 import { redrawAfter } from './remaining';
@@ -88,7 +89,8 @@ export class StatusItem extends Widget {
     window.clearTimeout(this.timer);
     // A hidden page draws when it is shown again; until then nobody sees the text.
     if (!document.hidden && workload !== null) {
-      const after = redrawAfter(left ?? Infinity, this.session.offline() !== null);
+      const soonest = Math.min(left ?? Infinity, idleLeft(this.session) ?? Infinity);
+      const after = redrawAfter(soonest, this.session.offline() !== null);
       this.timer = window.setTimeout(() => this.draw(), after);
     }
   }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hubgov.cli import decisions, options
+from hubgov.cli import request_flags as flags
 from hubgov.cli.running import DENIED, DONE
 
 KINDS = ("notebook", "training", "inference", "batch_inference", "evaluation", "data")
@@ -15,97 +15,41 @@ KINDS = ("notebook", "training", "inference", "batch_inference", "evaluation", "
 
 def plan(
     ctx: typer.Context,
-    queue: Annotated[str, typer.Option("--queue", metavar="NAME", help="The queue that would take it.")],
-    gpus: Annotated[str, typer.Option("--gpus", metavar="N[,N…]", help="How many, or the counts that would do.")],
-    project: Annotated[
-        str | None,
-        typer.Option("--project", metavar="NAME", help="On the account of this project; else your first."),
-    ] = None,
+    queue: flags.Queue,
+    gpus: flags.Gpus,
+    project: flags.Project = None,
     kind: Annotated[
         str | None,
         typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(KINDS)}; else the queue's only one."),
     ] = None,
-    flavor: Annotated[
-        list[str] | None, typer.Option("--flavor", metavar="NAME", help="A card type; may be given more than once.")
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Memory of each device, such as 20GiB.")
-    ] = None,
-    cpus: Annotated[int | None, typer.Option("--cpus", metavar="N", min=0, max=10**6, help="CPUs in all.")] = None,
-    ram: Annotated[
-        str | None, typer.Option("--ram", metavar="SIZE", help="Main memory in all, such as 64GiB.")
-    ] = None,
-    need: Annotated[
-        list[str] | None,
-        typer.Option("--need", metavar="K=V", help="A label that the node must have, such as net=ib."),
-    ] = None,
-    lease: Annotated[str | None, typer.Option("--lease", metavar="TIME", help="For how long, such as 4h.")] = None,
-    retry: Annotated[
-        int | None, typer.Option("--retry", metavar="N", min=0, max=1000, help="Further tries after a failure.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What to call it.")] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="The model that it works on.")
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="K=V", help="A label for it; may be given more than once."),
-    ] = None,
-    after: Annotated[
-        list[str] | None, typer.Option("--after", metavar="ID", help="Only once this one has ended.")
-    ] = None,
-    priority: Annotated[
-        int | None, typer.Option("--priority", metavar="N", help="Higher is more urgent; within the queue's range.")
-    ] = None,
+    flavor: flags.Flavor = None,
+    memory: flags.Memory = None,
+    cpus: flags.Cpus = None,
+    ram: flags.Ram = None,
+    need: flags.Need = None,
+    lease: flags.Lease = None,
+    retry: flags.Retry = None,
+    name: flags.Name = None,
+    model: flags.Model = None,
+    label: flags.Label = None,
+    after: flags.After = None,
+    priority: flags.Priority = None,
     nodes: Annotated[
         str | None,
         typer.Option("--nodes", metavar="N|any", help="Equal shards on so many nodes, or whatever fits; else one."),
     ] = None,
-    non_preemptible: Annotated[
-        bool, typer.Option("--non-preemptible", help="Never to be reclaimed, where the queue allows it.")
-    ] = False,
-    override: Annotated[
-        str | None,
-        typer.Option("--override", metavar="REASON", help="Past a guard where the queue allows it, and why."),
-    ] = None,
-    start_deadline: Annotated[
-        str | None,
-        typer.Option(
-            "--start-deadline",
-            metavar="TIME",
-            help="Given up when it does not run within this time of being granted.",
-        ),
-    ] = None,
+    non_preemptible: flags.NonPreemptible = False,
+    override: flags.Override = None,
+    start_deadline: flags.StartDeadline = None,
 ) -> int:
     """The Decision that this request would get now, with its cost. 3 when it would be refused."""
     if kind is not None:
         options.one_of("--kind", kind, KINDS)
-    body = options.sent(
-        queue=queue,
-        gpus=options.gpus(gpus),
-        project=project,
-        kind=kind,
-        flavor=flavor,
-        memory=options.memory("--memory", memory) if memory is not None else None,
-        cpus=cpus,
-        ram=options.memory("--ram", ram) if ram is not None else None,
-        need=options.pairs("--need", need or ()),
-        lease=options.seconds("--lease", lease) if lease is not None else None,
-        retry=retry,
-        name=name,
-        model=model,
-        labels=options.pairs("--label", label or ()),
-        after=after,
-        priority=priority,
-        nodes=_nodes(nodes),
-        preemptible=False if non_preemptible else None,
-        override=override,
-        start_deadline=options.seconds("--start-deadline", start_deadline) if start_deadline is not None else None,
-    )
-    return _show(ctx, body)
-
-
-def _show(ctx: typer.Context, body: Mapping[str, Any]) -> int:
+    body = flags.body(
+        queue=queue, gpus=gpus, project=project, kind=kind, flavor=flavor, memory=memory, cpus=cpus, ram=ram,
+        need=need, lease=lease, retry=retry, name=name, model=model, label=label, after=after, priority=priority,
+        non_preemptible=non_preemptible, override=override, start_deadline=start_deadline, nodes=_nodes(nodes),
+    )  # fmt: skip
     screen = options.screen_of(ctx)
     client = options.client_of(ctx)
     decision = client.plan(body)

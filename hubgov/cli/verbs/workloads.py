@@ -104,7 +104,7 @@ def _until_running(client: Client, found: wire.Workload, seconds: int) -> wire.W
 
 
 def why(ctx: typer.Context, workload_id: Id) -> int:
-    """Why it waits: every number compared, who holds what until when, what can be done."""
+    """Why it waits: every number compared, who holds what until when, what can be done; or whether it is idle."""
     screen = options.screen_of(ctx)
     client = options.client_of(ctx)
     decision = client.why(workload_id)
@@ -129,6 +129,19 @@ def extend(
         screen.done(extension.decision.headline)
     else:
         screen.done(f"{extension.workload}: {cells.clock(extension.expires_at)}")
+    return DONE
+
+
+def keep(ctx: typer.Context, workload_id: Id) -> int:
+    """Keep an idle session. 3 when its queue allows it no more."""
+    screen = options.screen_of(ctx)
+    client = options.client_of(ctx)
+    found = client.keep(workload_id)
+    if screen.json:
+        screen.document(client.document)
+    else:
+        until = cells.clock(found.idle_deadline, found.now)
+        screen.done(screen.text("kept", id=found.id, until=until, left=cells.plain(found.keeps_left)))
     return DONE
 
 
@@ -188,7 +201,9 @@ def _show_receipt(screen: Screen, found: wire.Receipt) -> None:
     ]
     if saved:
         screen.table(Table(("path", "outcome", "bytes", "saved_at", "note"), saved))
+    for line in found.evidence:
+        screen.line(screen.text("was_idle", what=line))
     for lost in found.lost:
         screen.line(screen.text("lost", what=lost))
-    if not found.lost:
+    if not found.lost and workload.kind == "notebook":
         screen.line(screen.text("nothing_lost"))

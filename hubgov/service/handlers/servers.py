@@ -8,18 +8,21 @@ from hubgov import processes, wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import receipt, session
 from hubgov.control.actor import Actor, check_change, check_read, may_see
+from hubgov.control.save_texts import reason
 from hubgov.control.unit import Unit
 from hubgov.core.model import KernelSeen, ProcessId, SavedDocument, SaveRecord, Workload
+from hubgov.core.policy import Kind
 from hubgov.core.states import AllocationState
 from hubgov.errors import Invalid, NotFound
 from hubgov.ledger import reading
-from hubgov.service import environment, spawn_options
+from hubgov.service import environment, idle_documents, spawn_options
 from hubgov.service.bodies import (
     AttemptBody,
     EndedBody,
     ProcessBody,
     ProcessesBody,
     ReadyBody,
+    ReasonBody,
     SaveBody,
     StoppingBody,
 )
@@ -34,10 +37,10 @@ class SpawnOptions(WorkloadReader):
         if name is None:
             raise Invalid("user: missing", hint="?user=NAME")
         groups = frozenset(self.get_query_arguments("groups"))
-        owner = Actor(name=name, groups=groups)
+        owner = self.known(Actor(name=name, groups=groups))
         server = self.query("server") or ""
         with self.governor.ledger.reading() as connection:
-            last = reading.last_of_server(connection, name, server)
+            last = reading.last_of_server(connection, name, server, owner.since)
         self.reply(spawn_options.document(self.desk(owner), owner, server, self.services.runnable, last))
 
 
@@ -173,7 +176,7 @@ class ReceiptOfWorkload(WorkloadReader):
         desk = self.desk_on(workload)
         return wire.Receipt(
             workload=desk.workload(workload, segments=tuple(segments), last=last),
-            documents=tuple(_document(d) for d in facts.documents),
+            documents=tuple(_document(d, desk.lang) for d in facts.documents),
             kernels=tuple(wire.KernelReport(id=k.id, name=k.name, path=k.path, busy=k.busy) for k in facts.kernels),
             terminals=facts.terminals,
             saved_by_lab=facts.asked_lab,
@@ -181,7 +184,9 @@ class ReceiptOfWorkload(WorkloadReader):
             gpu_seconds=facts.milli_gpu_ms // 1_000_000,
             cost=desk.money(facts.cost_micro),
             devices_free_at=to_rfc3339(last.ended_at) if last and last.ended_at else None,
-            lost=facts.lost(desk.lang),
+            # A job saves what it saves: nobody asked it to, and nobody knows.
+            lost=facts.lost(desk.lang) if workload.kind is Kind.NOTEBOOK else (),
+            evidence=idle_documents.evidence(last, desk.reader),
             timezone=desk.state.policy.timezone,
         )
 
@@ -189,12 +194,21 @@ class ReceiptOfWorkload(WorkloadReader):
 class ReceiptOfServer(ReceiptOfWorkload):
     async def get(self, user: str, server: str = "") -> None:
         """The receipt of the last session of a server: for the hub's own page, and whoever may read the session."""
+        since = self.governor.state.known_since(user)
         with self.governor.ledger.reading() as connection:
-            workload = reading.last_of_server(connection, user, server)
+            workload = reading.last_of_server(connection, user, server, since)
         if workload is None or not may_see(self.actor, self.governor.state.policy, workload):
             raise NotFound("no session of this server yet", hint="start one")
         check_read(self.actor, self.governor.state.policy, workload)
         self.reply(self.receipt(workload))
+
+
+class Departed(WorkloadReader):
+    async def post(self, user: str) -> None:
+        """The hub deleted this user: the next of that name is another."""
+        self.body(ReasonBody)
+        await self.governor.do(lambda unit: session.departed(unit, user, self.actor))
+        self.reply(None, 204)
 
 
 def _process(body: ProcessBody) -> ProcessId:
@@ -206,11 +220,11 @@ def _instant(text: str | None) -> Any:
         return None
     try:
         return from_rfc3339(text)
-    except (ValueError, OverflowError) as error:
-        raise Invalid(f"saved_at: {error}", hint="2026-03-02T18:00:00Z") from None
+    except (ValueError, OverflowError):
+        raise Invalid(f"saved_at: {text[:40]!r} is no instant", hint="2026-03-02T18:00:00Z") from None
 
 
-def _document(d: SavedDocument) -> wire.SavedDocument:
+def _document(d: SavedDocument, lang: str) -> wire.SavedDocument:
     return wire.SavedDocument(
         path=d.path,
         outcome=d.outcome,
@@ -218,5 +232,5 @@ def _document(d: SavedDocument) -> wire.SavedDocument:
         sha256=d.sha256,
         saved_at=to_rfc3339(d.saved_at) if d.saved_at is not None else None,
         copy=d.copy,
-        error=d.error,
+        error=reason(d.error, lang),
     )

@@ -57,7 +57,7 @@ class WorkloadReader(Base):
         """For the caller; what the spawner reads it shows to the owner, so it is told no more than he is."""
         if not self.actor.spawner:
             return self.desk()
-        return self.desk(Actor(name=workload.owner), frozenset({workload.team}))
+        return self.desk(self.known(Actor(name=workload.owner)), frozenset({workload.team}))
 
     def document(self, workload: Workload, desk: Desk | None = None) -> wire.Workload:
         """Its document with the cost so far."""
@@ -85,6 +85,7 @@ class Workloads(WorkloadReader):
             queue=self.query("queue"),
             teams=None if everything else tuple(sorted(teams)),
             viewer=self.actor.principal,
+            viewer_since=self.actor.since,
         )
         with self.governor.ledger.reading() as connection:
             if state is None or state in _STORED:
@@ -108,7 +109,7 @@ class Workloads(WorkloadReader):
             and wanted.owner in (None, w.owner)
             and wanted.team in (None, w.team)
             and wanted.queue in (None, w.queue)
-            and (wanted.teams is None or w.team in wanted.teams or w.owner == wanted.viewer)
+            and (wanted.teams is None or w.team in wanted.teams or self.actor.owns(w))
         ]
         page = sorted((w for w in found if not cursor or w.seq < cursor), key=lambda w: -w.seq)
         return page[:limit], len(found)
@@ -120,7 +121,7 @@ class Workloads(WorkloadReader):
         if body.user is not None:
             # First of all: who may not name a user isn't told either what that user has.
             session.check_spawner(self.actor)
-            owner = Actor(name=body.user, groups=frozenset(body.groups))
+            owner = self.known(Actor(name=body.user, groups=frozenset(body.groups)))
 
         def intent(unit: Unit) -> tuple[int, Any]:
             before = unit.state.last_seq
@@ -148,7 +149,7 @@ class Workloads(WorkloadReader):
         with self.governor.ledger.reading() as connection:
             earlier = reading.find_workload(connection, resumes)
             saves = reading.saves_of(connection, resumes)
-        if earlier is None or earlier.owner != owner.name:
+        if earlier is None or not owner.owns(earlier):
             raise NotFound(f"no session {resumes} to resume", hint="start a new one")
         return submit.with_documents(draft, saves)
 
@@ -160,7 +161,7 @@ class Plan(WorkloadReader):
         owner = self.actor
         if body.user is not None:
             session.check_spawner(self.actor)
-            owner = Actor(name=body.user, groups=frozenset(body.groups))
+            owner = self.known(Actor(name=body.user, groups=frozenset(body.groups)))
         draft = body.draft()
         decision = submit.plan(self.governor.state, draft, owner, self.services.clock.now(), self.services.runnable)
         desk = self.desk(owner)
@@ -246,8 +247,10 @@ class Extensions(WorkloadReader):
             raise Ended(f"{workload.id} has no end that could move", hint=f"hubgov show {workload.id}")
         try:
             until = from_rfc3339(body.until or "")
-        except (ValueError, OverflowError) as error:
-            raise Invalid(f"until: {error}", hint="2026-03-02T18:00:00+08:00") from None
+        except (ValueError, OverflowError):
+            raise Invalid(
+                f"until: {(body.until or '')[:40]!r} is no instant", hint="2026-03-02T18:00:00+08:00"
+            ) from None
         if until <= allocation.lease.expires_at:
             raise Invalid("until: not after the present end", hint=to_rfc3339(allocation.lease.expires_at))
         return until - allocation.lease.expires_at
