@@ -15,6 +15,7 @@ from urllib.parse import urlparse
 
 import psutil
 from hubgov_spawner import isolation
+from jupyterhub.services.auth import HubOAuth
 from tornado.httpserver import HTTPServer
 
 from hubgov import processes
@@ -51,6 +52,8 @@ RENEW_SECONDS = 5.0
 WATCH_SECONDS = 1.0
 """How often it is asked whether a telemetry period has passed."""
 BOOKS_SECONDS = 3600.0
+IDENTITY_SECONDS = 10
+"""How long what the hub said of a token counts."""
 SETTLE_SECONDS = 5.0
 """How long an end waits for starts and stops that are under way."""
 
@@ -197,6 +200,8 @@ class Service:
             watch=self.watch,
             log=self._log,
         )
+        # Whoever was put into a group, or lost a right, is known so at once, not after the stock five minutes.
+        HubOAuth.instance(cache_max_age=IDENTITY_SECONDS)
         app = application.make(services)
         http = HTTPServer(app, xheaders=True, max_body_size=READ_BYTES)
         self._closing.callback(http.stop)

@@ -18,9 +18,9 @@ class HubGov(Configurable):
     """Settings of hubgov, as `c.HubGov.… = …` in jupyterhub_config.py or `--HubGov.…=…` of `hubgov service`."""
 
     state_dir = Unicode(
-        "/var/lib/hubgov",
-        help="""Folder of the ledger, the tokens and the users' homes. Owned by the hub's user, mode 0700, on a
-        local disk: SQLite is refused on network file systems.""",
+        help="""Folder of the ledger, the tokens and the homes of boxed users: /var/lib/hubgov as root, else
+        hubgov-state in the folder that the hub runs in, beside its own database. Owned by the hub's user, mode
+        0700, on a local disk: SQLite is refused on network file systems.""",
     ).tag(config=True)
 
     database_url = Unicode(
@@ -80,6 +80,10 @@ class HubGov(Configurable):
     ).tag(config=True)
 
     log_level = Enum(("DEBUG", "INFO", "WARNING", "ERROR"), "INFO", help="What the service logs.").tag(config=True)
+
+    @default("state_dir")
+    def _default_state_dir(self) -> str:
+        return "/var/lib/hubgov" if os.geteuid() == 0 else os.path.abspath("hubgov-state")
 
     @default("database_url")
     def _default_database_url(self) -> str:

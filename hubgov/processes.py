@@ -76,14 +76,15 @@ def descendants(ref: ProcessRef) -> list[ProcessRef]:
     return found
 
 
-def marked_with(allocation_id: str) -> list[ProcessRef]:
-    """Every process of our own uid that was started with HUBGOV_ALLOCATION_ID=`allocation_id`, wherever it moved.
+def marked_with(allocation_id: str, uid: int | None = None) -> list[ProcessRef]:
+    """Every process of our own uid that was started with HUBGOV_ALLOCATION_ID=`allocation_id`, wherever it moved,
+    and every one of `uid`: whom the allocation's server belongs to where it has no box.
 
     Finds stragglers that left their session, their group and their parent. Others' processes don't count, since
     anybody may set the variable: as root these are a box's own two of bubblewrap, whose end is the end of all in
     the box. A process that overwrites its own environment hides from this; only a box holds such a one.
     """
-    return _marked(lambda mark: mark == allocation_id)
+    return _marked(lambda mark: mark == allocation_id, uid)
 
 
 def marked_elsewhere(site: str) -> list[ProcessRef]:
@@ -98,18 +99,24 @@ def marked_elsewhere(site: str) -> list[ProcessRef]:
     return _marked(is_elsewhere)
 
 
-def _marked(wanted: Callable[[str], bool]) -> list[ProcessRef]:
-    """Every process of our own uid whose HUBGOV_ALLOCATION_ID is wanted."""
+def _marked(wanted: Callable[[str], bool], uid: int | None = None) -> list[ProcessRef]:
+    """Every process of our own uid, or of `uid`, whose HUBGOV_ALLOCATION_ID is wanted."""
     name = f"{ALLOCATION_VARIABLE}=".encode()
-    found = []
+    found, uids = [], {os.geteuid(), uid}
     for pid in _pids():
         # Identify first: should the pid be given again in between, the older identity signals nobody.
         ref = identify(pid)
-        if ref and _real_uid(pid) == os.geteuid():
+        if ref and _real_uid(pid) in uids:
             entries = (entry for entry in _environment(pid).split(b"\0") if entry.startswith(name))
             if any(wanted(entry.removeprefix(name).decode(errors="replace")) for entry in entries):
                 found.append(ref)
     return found
+
+
+def uid_of(ref: ProcessRef) -> int | None:
+    """Whose process it is; None when it is gone."""
+    uid = _real_uid(ref.pid)
+    return uid if is_alive(ref) else None
 
 
 def with_environment(wanted: Callable[[bytes], bool]) -> list[ProcessRef]:
@@ -213,7 +220,12 @@ async def ends_within(ref: ProcessRef, timeout_seconds: float) -> bool:
 
 
 def signal_box(
-    main: ProcessRef | None, init: ProcessRef | None, *, kill: bool, allocation_id: str | None = None
+    main: ProcessRef | None,
+    init: ProcessRef | None,
+    *,
+    kill: bool,
+    allocation_id: str | None = None,
+    uid: int | None = None,
 ) -> bool:
     """Ask the server to end (SIGTERM), or with `kill` end everything of its box; was anyone there to signal?
 
@@ -224,7 +236,7 @@ def signal_box(
     if not kill:
         refs = [main] if main is not None else []
     else:
-        refs = [init] if init is not None else box_processes(main, None, allocation_id)
+        refs = [init] if init is not None else box_processes(main, None, allocation_id, uid=uid)
     signalled = False
     for ref in refs:
         # One that took another user's rights (sudo) isn't ours to end: it stays seen, and the others must go.
@@ -234,24 +246,34 @@ def signal_box(
 
 
 def box_processes(
-    main: ProcessRef | None, init: ProcessRef | None, allocation_id: str | None = None
+    main: ProcessRef | None,
+    init: ProcessRef | None,
+    allocation_id: str | None = None,
+    *,
+    uid: int | None = None,
 ) -> list[ProcessRef]:
     """The processes that have to end before the allocation is over; empty when none of them lives.
 
     With a box that is its pid 1: it ends last, after the kernel has ended the others. Without one the
-    server, its descendants and everything marked.
+    server, its descendants and everything marked, of our own uid or of `uid`, whose the server is.
     """
     if init is not None:
         return [init] if is_alive(init) else []
     found = [main, *descendants(main)] if main and is_alive(main) else []
     if allocation_id:
-        found += [ref for ref in marked_with(allocation_id) if ref not in found]
+        found += [ref for ref in marked_with(allocation_id, uid) if ref not in found]
     return [ref for ref in found if ref.pid != os.getpid()]
 
 
-def box_gone(main: ProcessRef | None, init: ProcessRef | None, allocation_id: str | None = None) -> bool:
+def box_gone(
+    main: ProcessRef | None,
+    init: ProcessRef | None,
+    allocation_id: str | None = None,
+    *,
+    uid: int | None = None,
+) -> bool:
     """Is nothing left that could still use the allocation's devices?"""
-    return not box_processes(main, init, allocation_id)
+    return not box_processes(main, init, allocation_id, uid=uid)
 
 
 # --- sockets -------------------------------------------------------------------------------------------

@@ -135,8 +135,8 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
         "未指明要计入的项目。你的项目：{allowed}。",
     ),
     "no_project": (
-        "You are in no project yet, and every request is charged to one.",
-        "你还没有加入任何项目，而每个请求都要计入一个项目。",
+        "You are in no team, and every request is charged to a project of one. Your groups at the hub: {groups}.",
+        "你不属于任何团队，而每个请求都要计入团队的项目。你在 hub 的用户组：{groups}。",
     ),
     "unknown_flavor": (
         "No card type {what}. Card types: {allowed}.",
@@ -211,8 +211,8 @@ STEPS: Mapping[str, tuple[str, str]] = {
     "run_something": ("Run something in it", "运行任务"),
     "extend": ("Extend it", "申请延长"),
     "ask_lead": (
-        "Ask the lead of your team to add you to a project",
-        "请团队负责人将你加入一个项目",
+        "Ask an administrator of the hub to add you to the group of your team, then start again",
+        "请 hub 管理员将你加入团队对应的用户组，然后重新启动",
     ),
     "ask_approver": ("Ask {approvers}", "联系 {approvers}"),
 }

@@ -142,17 +142,7 @@ class HubUnderTest:
 
     def run(self, user: str, kernel: str, code: str) -> str:
         """What a cell prints; an error in it is raised here."""
-        url = f"{self.base(user)}/api/kernels/{kernel}/channels".replace("http://", "ws://")
-        channel = websocket.create_connection(url, header=[f"Authorization: token {TOKEN}"], timeout=60)
-        try:
-            request = uuid.uuid4().hex
-            header = {"msg_id": request, "msg_type": "execute_request", "session": request, "username": user}
-            content = {"code": code, "silent": False, "store_history": False, "stop_on_error": True}
-            rest = {"parent_header": {}, "metadata": {}, "content": content, "channel": "shell", "buffers": []}
-            channel.send(json.dumps({"header": {**header, "version": "5.3"}, **rest}))
-            return _output(channel, request)
-        finally:
-            channel.close()
+        return run_cell(f"{self.base(user)}/api/kernels/{kernel}/channels", f"token {TOKEN}", code)
 
     def terminal(self, user: str, line: str, awaited: str) -> None:
         """Type a line into a new terminal of the user and wait until it shows the awaited text."""
@@ -180,6 +170,21 @@ class HubUnderTest:
                     self.api("DELETE", f"/users/{user['name']}/server")
             self.end(signal.SIGTERM)
         self.http.close()
+
+
+def run_cell(url: str, authorization: str, code: str) -> str:
+    """What a cell prints that is run through a kernel's channels; an error in it is raised here."""
+    address = url.replace("http://", "ws://")
+    channel = websocket.create_connection(address, header=[f"Authorization: {authorization}"], timeout=60)
+    try:
+        request = uuid.uuid4().hex
+        header = {"msg_id": request, "msg_type": "execute_request", "session": request, "username": "test"}
+        content = {"code": code, "silent": False, "store_history": False, "stop_on_error": True}
+        rest = {"parent_header": {}, "metadata": {}, "content": content, "channel": "shell", "buffers": []}
+        channel.send(json.dumps({"header": {**header, "version": "5.3"}, **rest}))
+        return _output(channel, request)
+    finally:
+        channel.close()
 
 
 def _output(channel: Any, request: str) -> str:

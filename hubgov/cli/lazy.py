@@ -165,6 +165,12 @@ VERBS: Mapping[str, Verb] = {
         "hubgov audit --workload nb-7",
         more=("Newest first. Without --workload for admins only.", "最新的在前。不带 --workload 时仅限管理员。"),
     ),
+    "policy init": Verb(
+        _P + "init",
+        ("Write a policy to begin with, from the devices of this machine.", "按本机设备生成初始策略。"),
+        "hubgov policy init policy.yaml",
+        more=("It needs no service. Without FILE it is printed.", "不需要服务。省略 FILE 时直接输出。"),
+    ),
     "policy check": Verb(
         _P + "check",
         ("Check a policy file; needs no service.", "检查策略文件，不需要服务。"),
@@ -227,6 +233,21 @@ VERBS: Mapping[str, Verb] = {
         _L + "demo:run",
         ("JupyterHub with hubgov on this machine, in one command.", "在本机一条命令启动带 hubgov 的 JupyterHub。"),
         "hubgov demo --lang zh",
+        raw=True,
+    ),
+    "init": Verb(
+        _L + "init:run",
+        (
+            "Join a JupyterHub that is there: shows what it would write.",
+            "接入已有的 JupyterHub：先显示将写入的内容。",
+        ),
+        "hubgov init --config /etc/jupyterhub/jupyterhub_config.py --apply",
+        raw=True,
+    ),
+    "doctor": Verb(
+        _L + "doctor:run",
+        ("Check an installation: what is wrong, and the command that mends it.", "检查安装：问题所在与修复命令。"),
+        "hubgov doctor",
         raw=True,
     ),
     "service": Verb(

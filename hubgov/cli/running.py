@@ -23,12 +23,12 @@ def run(arguments: Sequence[str]) -> int:
     """The exit code of `hubgov ARGUMENTS`."""
     never_fail(sys.stdout)
     never_fail(sys.stderr)
-    if arguments and arguments[0] in VERBS and VERBS[arguments[0]].raw:
-        module, _, function = VERBS[arguments[0]].target.partition(":")
-        return int(getattr(importlib.import_module(module), function)(list(arguments[1:])))
     screen = Screen()
     screen.lang = asked_language(arguments) or screen.lang
     try:
+        if arguments and arguments[0] in VERBS and VERBS[arguments[0]].raw:
+            module, _, function = VERBS[arguments[0]].target.partition(":")
+            return int(getattr(importlib.import_module(module), function)(list(arguments[1:])))
         _check_texts(arguments)
         return _typed(arguments, screen)
     except HubgovError as error:

@@ -262,8 +262,15 @@ class Reconciler:
             return False  # what is about to be started isn't there yet
         if engine.look(allocation) is not Seen.GONE or self._still_held(allocation):
             return False
+        if not engine.sees(allocation):  # it may run elsewhere until its controller says that it doesn't
+            self._send(allocation, "gone", lambda: self._gone_if_unknown(engine, allocation))
+            return False
         self._send(allocation, "gone", lambda: self._governor.do(lambda unit: session.gone(unit, allocation.id)))
         return True
+
+    async def _gone_if_unknown(self, engine: Engine, allocation: Allocation) -> None:
+        if await engine.knows(self._governor.state.workload_of(allocation)) is Knows.NO:
+            await self._governor.do(lambda unit: session.gone(unit, allocation.id))
 
     def _send(self, allocation: Allocation, what: str, effect: Callable[[], Awaitable[None]]) -> None:
         """Send an effect unless the same is under way or was sent a moment ago."""

@@ -55,13 +55,21 @@ def launch(unit: Unit, workload_id: str, attempt: int, actor: Actor) -> Allocati
 
 
 def processes(
-    unit: Unit, workload_id: str, attempt: int, actor: Actor, *, main: ProcessId, init: ProcessId | None
+    unit: Unit,
+    workload_id: str,
+    attempt: int,
+    actor: Actor,
+    *,
+    main: ProcessId,
+    init: ProcessId | None,
+    uid: int | None = None,
 ) -> None:
-    """Which processes the server is: written before it is ready, so that nothing can be left unseen."""
+    """Which processes the server is: written before it is ready, so that nothing can be left unseen. `uid` is
+    whose the main process is."""
     check_spawner(actor)
     workload = unit.workload(workload_id)
     allocation = unit.allocation(workload, attempt)
-    after = replace(allocation, main=main, init=init)
+    after = replace(allocation, main=main, init=init, uid=uid if init is None else None)
     if after != allocation:
         unit.write([Change(event="processes_known", before=allocation, after=after, actor=actor.principal)])
 

@@ -215,18 +215,22 @@ def _project(draft: Draft, owner: Actor, now: Instant, policy: Policy) -> str:
     if draft.project is None:
         if len(mine) == 1:
             return mine[0]
-        raise _no_project("unknown_project", "project", "-", mine, now, policy)
+        raise _no_project("unknown_project", "project", "-", mine, owner.groups, now, policy)
     if draft.project not in mine:
         known = draft.project in policy.projects
         code = "not_allowed" if known else "unknown_project"
-        raise _no_project(code, "projects", draft.project, mine, now, policy)
+        raise _no_project(code, "projects", draft.project, mine, owner.groups, now, policy)
     return draft.project
 
 
-def _no_project(code: str, rule: str, what: str, mine: Sequence[str], now: Instant, policy: Policy) -> Refused:
-    """Who is in no project can't mend that by asking for something else."""
-    steps = ("change_request",) if mine else ("ask_lead",)
-    return _refusal(code, rule, now, policy, next_steps=steps, what=what, allowed=", ".join(mine) or "-")
+def _no_project(
+    code: str, rule: str, what: str, mine: Sequence[str], groups: frozenset[str], now: Instant, policy: Policy
+) -> Refused:
+    """Who is in no project can't mend that by asking for something else: only a group of the hub leads to one."""
+    if mine:
+        return _refusal(code, rule, now, policy, what=what, allowed=", ".join(mine))
+    told = ", ".join(sorted(groups)) or "-"
+    return _refusal(code, rule, now, policy, next_steps=("ask_lead",), what=what, allowed="-", groups=told)
 
 
 def _unknown(code: str, name: str, known: list[str], now: Instant, policy: Policy) -> Refused:

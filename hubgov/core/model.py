@@ -214,6 +214,8 @@ class Allocation:
     failure_class: str | None = None
     main: ProcessId | None = None
     init: ProcessId | None = None
+    uid: int | None = None
+    """Whose the main process was where there is no box: what carries the allocation's mark may be this user's."""
     save: str | None = None
     """Id of the save that Lab is asked for; moves on when another is due."""
     save_answered: str | None = None

@@ -60,6 +60,10 @@ DEMO: Mapping[str, tuple[str, str]] = {
         "已在运行并继续运行；仅密码已更换，旧密码不再有效。",
     ),
     "down": ("Stopped. The data stays in {state}.", "已停止。数据保留在 {state}。"),
+    "own_hub": (
+        "From the demo to your own hub or GPU box: hubgov init",
+        "从演示到自己的 hub 或 GPU 机器：hubgov init",
+    ),
     "not_running": ("Nothing of it was running.", "没有正在运行的进程。"),
     "starting": ("Starting JupyterHub and hubgov …", "正在启动 JupyterHub 与 hubgov …"),
 }

@@ -6,7 +6,6 @@ from pathlib import Path
 import hubgov
 from hubgov.demo import proxy, settings
 from hubgov.demo.authenticator import STATE_VARIABLE, DemoAuthenticator
-from hubgov.hub import SERVICE
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 state = Path(os.environ[STATE_VARIABLE])
@@ -40,9 +39,5 @@ c.HubGov.devices = demo.devices
 c.HubGov.clock_rate = demo.clock_rate
 c.HubGov.timezone = demo.timezone
 c.HubGov.policy_file = demo.policy_file
-hubgov.setup(c, admins=("admin",), approvers=("lena",))
-
-# By this the service is known as the demo's: a hub that is killed leaves it behind.
-for service in c.JupyterHub.services:
-    if service["name"] == SERVICE:
-        service["environment"][STATE_VARIABLE] = str(state)
+# By the variable the service is known as the demo's: a hub that is killed leaves it behind.
+hubgov.setup(c, admins=("admin",), approvers=("lena",), environment={STATE_VARIABLE: str(state)})

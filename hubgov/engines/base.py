@@ -125,6 +125,11 @@ class Engine(ABC):
     def look(self, allocation: Allocation) -> Seen:
         """What is there now. Cheap and without waiting."""
 
+    def sees(self, allocation: Allocation) -> bool:
+        """Whether `look` can see this allocation's processes: not where they are none of this machine. Of those
+        only the controller's word tells (`knows`)."""
+        return True
+
     @abstractmethod
     async def answers(self) -> bool:
         """Whether the controller behind the engine can be asked for anything now."""

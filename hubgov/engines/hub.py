@@ -52,7 +52,11 @@ class HubEngine(Engine):
 
     def kill(self, allocation: Allocation) -> None:
         processes.signal_box(
-            _ref(allocation.main), _ref(allocation.init), kill=True, allocation_id=mark(self._site, allocation)
+            _ref(allocation.main),
+            _ref(allocation.init),
+            kill=True,
+            allocation_id=mark(self._site, allocation),
+            uid=allocation.uid,
         )
 
     def look(self, allocation: Allocation) -> Seen:
@@ -61,7 +65,11 @@ class HubEngine(Engine):
             return Seen.ALIVE if processes.marked_with(mark(self._site, allocation)) else Seen.UNSEEN
         if main is not None and processes.is_alive(main):
             return Seen.ALIVE
-        return Seen.GONE if processes.box_gone(main, init, mark(self._site, allocation)) else Seen.ENDED
+        gone = processes.box_gone(main, init, mark(self._site, allocation), uid=allocation.uid)
+        return Seen.GONE if gone else Seen.ENDED
+
+    def sees(self, allocation: Allocation) -> bool:
+        return allocation.main is not None or allocation.started_at is None
 
     async def answers(self) -> bool:
         try:

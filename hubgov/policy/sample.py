@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from .notation import size
-from .sample_text import HEAD, PEOPLE, QUEUES, TAIL
+from .sample_text import HEAD, PEOPLE, QUEUES, SITE_PEOPLE, TAIL
 
 POOLS = ("train", "prod-train", "online", "batch", "dev")
 """In this order pools get their first device: those at the end stay empty on a box with fewer than five."""
@@ -60,10 +60,18 @@ def sample_policy(
     hostname: str,
     timezone: str,
     people: People | None = None,
+    groups: Sequence[str] | None = None,
     simulated: bool = False,
 ) -> str:
-    """The YAML text of a policy for this box, valid for any number of devices, also none."""
+    """The YAML text of a policy for this box, valid for any number of devices, also none.
+
+    With `groups`, those of a hub, each has a team and a project of its own, led and owned by `people.admin`, in
+    place of the sample's two.
+    """
     people = people or People()
+    if groups is not None:
+        people = replace(people, lead=people.admin)
+    teams = _teams(groups) if groups is not None else {"vision": "vision", "nlp": "nlp"}
     cards = _cards(devices)
     pools = _cut(devices)
     note = " SIMULATED devices · 模拟设备" if simulated else ""
@@ -72,18 +80,50 @@ def sample_policy(
         _flavors(cards),
         _pools(people),
         _node(pools, cards, hostname, simulated),
-        PEOPLE.format(
-            vision=_quoted(people.vision),
-            nlp=_quoted(people.nlp),
-            lead=_quoted(people.lead),
-            admin=_quoted(people.admin),
-        ),
+        _people(people) if groups is None else _site_people(people, teams),
         QUEUES.format(notebook_pools="[dev]" if pools["dev"] or not devices else "[dev, train]"),
-        _quotas(pools, cards),
+        _quotas(pools, cards, tuple(teams)),
         TAIL,
         _profiles(pools, cards),
     ]
     return "\n".join(parts)
+
+
+def _people(people: People) -> str:
+    return PEOPLE.format(
+        vision=_quoted(people.vision),
+        nlp=_quoted(people.nlp),
+        lead=_quoted(people.lead),
+        admin=_quoted(people.admin),
+    )
+
+
+def _site_people(people: People, teams: Mapping[str, str]) -> str:
+    admin = _quoted(people.admin)
+    return SITE_PEOPLE.format(
+        admin=admin,
+        teams="\n".join(
+            f"  {team}: {{parent: research, groups: [{_quoted(group)}]}}" for team, group in teams.items()
+        ),
+        projects="\n".join(f"  {team}: {{team: {team}, owner: {admin}}}" for team in teams),
+    )
+
+
+def _teams(groups: Sequence[str]) -> dict[str, str]:
+    """Team name -> group of the hub. Team names are plain; those that the sample has are not given again."""
+    found: dict[str, str] = {}
+    taken = {"platform", "prod-infer", "research", "lab", "sandbox", "pretrain", "serving"}
+    for group in groups or ("gpu-users",):
+        slug = re.sub(r"[^a-z0-9]+", "-", group.lower()).strip("-")[:40].strip("-")
+        # What begins with a figure, or is one of YAML's own words, would not be read as a name.
+        plain = slug[:1].isalpha() and slug not in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+        base = slug if plain else f"team-{slug}".strip("-")
+        name, number = base, 2
+        while name in taken:
+            name, number = f"{base}-{number}", number + 1
+        taken.add(name)
+        found[name] = group
+    return found
 
 
 def _quoted(text: str) -> str:
@@ -188,7 +228,7 @@ def _node(pools: dict[str, list[int]], cards: dict[int, _Card], hostname: str, s
     return "\n".join([*lines, ""])
 
 
-def _quotas(pools: dict[str, list[int]], cards: dict[int, _Card]) -> str:
+def _quotas(pools: dict[str, list[int]], cards: dict[int, _Card], teams: Sequence[str]) -> str:
     lines = [
         "# Quotas: what a team or project can count on (guaranteed), how much more it may take while others",
         "# leave it idle (borrow), how much of its own idle part others may take (lend). Lent devices come back.",
@@ -202,19 +242,19 @@ def _quotas(pools: dict[str, list[int]], cards: dict[int, _Card]) -> str:
             flavor = cards[index].flavor
             counts[flavor] = counts.get(flavor, 0) + 1
         for flavor, count in counts.items():
-            rows.extend(_rows(pool, flavor, count))
+            rows.extend(_rows(pool, flavor, count, teams))
     if not rows:
         return "\n".join([*lines, "quotas: []", ""])
     return "\n".join([*lines, "quotas:", *(f"  - {{{row}}}" for row in rows), ""])
 
 
-def _rows(pool: str, flavor: str, count: int) -> list[str]:
+def _rows(pool: str, flavor: str, count: int, teams: Sequence[str]) -> list[str]:
     """The quota rows for `count` cards of one flavor in one pool; together they guarantee just these."""
     what = f"pool: {pool}, flavor: {flavor}"
     if pool in ("dev", "train"):
-        half, rest = count // 2, count - count // 2
-        rows = [f"team: {team}, {what}, guaranteed: {half}, borrow: {rest}" for team in ("vision", "nlp")]
-        return [f"team: research, {what}, guaranteed: {count - 2 * half}", *rows]
+        share = count // len(teams)
+        rows = [f"team: {team}, {what}, guaranteed: {share}, borrow: {count - share}" for team in teams]
+        return [f"team: research, {what}, guaranteed: {count - share * len(teams)}", *rows]
     if pool == "prod-train":
         return [f"project: pretrain, {what}, guaranteed: {count}, borrow: 0"]
     if pool == "online":

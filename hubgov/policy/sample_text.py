@@ -42,6 +42,27 @@ projects:
   serving: {{team: prod-infer, owner: {admin}, environment: production, tier: key, priority: 20}}
 """
 
+SITE_PEOPLE = """\
+# Teams: the tree of quotas. `groups` are groups of the hub whose members belong to the team; leads approve.
+# Whoever is in none of these groups can start nothing. A member of several chooses by the project.
+# 团队：即配额树。groups 为 JupyterHub 用户组；leads 为团队负责人，负责审批。
+# 不属于任何用户组的用户无法启动；属于多个组的用户通过项目选择。
+teams:
+  platform: {{leads: [{admin}]}}
+  prod-infer: {{leads: [{admin}]}}
+  research: {{leads: [{admin}]}}
+{teams}
+
+# Projects: each with an owner, an environment, a priority and, where wanted, a budget.
+# 项目：各有负责人、环境、优先级，可设预算。
+projects:
+  lab: {{team: platform, owner: {admin}}}
+  sandbox: {{team: research, owner: {admin}, tier: temporary}}
+  pretrain: {{team: platform, owner: {admin}, environment: production, tier: key, priority: 10}}
+  serving: {{team: prod-infer, owner: {admin}, environment: production, tier: key, priority: 20}}
+{projects}
+"""
+
 QUEUES = """\
 # Queues: a lane with its own rules for each kind of work.
 # 队列：每类任务各有规则。

@@ -13,7 +13,7 @@ from hubgov.core.explain import ENGINE_AWAY
 from hubgov.core.model import Workload
 from hubgov.core.policy import Policy
 
-_NONE = {"flavor": "cpu_only", "approvers": "nobody", "allowed": "none"}
+_NONE = {"flavor": "cpu_only", "approvers": "nobody", "allowed": "none", "groups": "none"}
 """The word for a fact that is `-`."""
 _INSTANTS = ("expires_at", "since", "full_at", "deadline")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
@@ -71,6 +72,7 @@ class GovernedMixin(Standing):
     _parted = False
     _withdrawn = False  # a person took back the spawn; not set when the hub ends or time is over
     _in_start = False
+    _in_stop = False
     _lang = "en"
     _zone = "UTC"
 
@@ -95,6 +97,30 @@ class GovernedMixin(Standing):
     @default("apply_user_options")
     def _default_apply_user_options(self) -> Callable[[Any, Any], None]:
         return _left_to_start
+
+    # --- the form of a site ---
+
+    @property
+    def hubgov_site_form(self) -> bool:
+        """Whether the site has a form of its own: its fields are then shown below, and its options kept."""
+        return self.options_form is not options_form.options_form and bool(self.options_form)
+
+    async def get_options_form(self) -> str:
+        """hubgov's form, and the site's own below it."""
+        ours = await options_form.options_form(self)
+        if not self.hubgov_site_form:
+            return ours
+        return f"{ours}\n{await super().get_options_form() or ''}"
+
+    def run_options_from_form(self, form_data: dict[str, Any]) -> dict[str, Any]:
+        """The options of both forms; where both give one, hubgov's counts."""
+        if not self.hubgov_site_form:
+            given: dict[str, Any] = super().run_options_from_form(form_data)
+            return given
+        ours, theirs = options.parted(form_data)
+        plain = self.options_from_form is options_form.options_from_form  # the site says nothing about its fields
+        of_site = theirs if plain or not theirs else super().run_options_from_form(theirs)
+        return {**(of_site or {}), **options_form.options_from_form(ours, self)}
 
     # --- start ---
 
@@ -145,14 +171,15 @@ class GovernedMixin(Standing):
     async def _governed_start(self, began: float) -> str:
         client = self.hubgov_client(self._lang)
         options.check_user(self.user.name)
-        wanted = options.checked(self.user_options or {})
+        given = self.user_options or {}
+        wanted = options.checked(options.parted(given)[0] if self.hubgov_site_form else given)
         # Room for the start itself, also where a site made start_timeout shorter.
         room = max(self.start_timeout - min(START_SECONDS, self.start_timeout / 2), 0.0)
         workload = await self._applicant(client).granted(wanted, began + min(self.attach_seconds, room))
         self._show(workload)
         choices.forget(self.user.name, self.name)
         if "resumes" in wanted:  # once: the next start of this server resumes nothing
-            rest = {key: value for key, value in wanted.items() if key != "resumes"}
+            rest = {key: value for key, value in {**given, **wanted}.items() if key != "resumes"}
             self.orm_spawner.user_options = rest
         try:
             self._launch = await client.launch(workload.id, workload.attempt, within=REPORT_SECONDS)
@@ -192,6 +219,8 @@ class GovernedMixin(Standing):
         env |= dict.fromkeys(NO_DEVICES, "")
         if self._launch is not None:
             env |= self._launch.environment
+            if env.get("HOME"):  # a box has a home of its own, and says so itself
+                env["HUBGOV_DEADLINE_FILE"] = os.path.join(env["HOME"], ".hubgov", "deadline")
         return env
 
     async def report_processes(self, main: ProcessRef, init: ProcessRef | None) -> None:
@@ -221,8 +250,10 @@ class GovernedMixin(Standing):
         wait_with_routes(self.user.settings.get("proxy"))
         if self._in_start:
             return None
+        held, told = self.held, self._end_told  # some spawners clear their state when they see the end
         status: int | None = await super().poll()
-        if status is not None and not self._withdrawn:  # else the cancellation has to arrive first
+        if status is not None and not self._withdrawn and not self._in_stop:  # else that has to arrive first
+            self.held, self._end_told = held, told
             self._tell_end(status)
         return status
 
@@ -249,9 +280,13 @@ class GovernedMixin(Standing):
         wished = not getattr(self, "_waiting_for_response", False)
         if wished:
             await self._announce(now=now)
-        await super().stop(now=now)
-        if held is not None and not self._end_told:
-            self._end_told = True
+        known, self._in_stop = self._end_told, True
+        try:
+            await super().stop(now=now)
+        finally:
+            self._in_stop = False
+        if held is not None and not known:
+            self.held, self._end_told = held, True
             code, signal = self.exit_of(await super().poll())
             told = self._reporter().ended(held, code, signal, by_owner=wished)
             await asyncio.wait([told], timeout=STOPPING_SECONDS)  # goes on in the background if it takes longer

@@ -20,6 +20,8 @@ HOURS = (1, 2, 4, 8)
 LANGUAGE_FIELD = "hubgov_lang"
 """The field in which a form says in which language it was shown."""
 _IGNORED_FIELDS = ("_xsrf", LANGUAGE_FIELD)
+_FIELDS = (*_IGNORED_FIELDS, "hours", "minutes")
+"""Fields of the form that are no options."""
 _DIGITS = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SHARE = re.compile(r"[0-9]{1,7}(\.[0-9]{1,3})?", re.ASCII)
 MAX_GPUS = MAX_MILLI_GPUS // 1000
@@ -36,6 +38,12 @@ def checked(options: object) -> Options:
         raise errors.Invalid(f"unknown option {str(unknown[0])[:40]!r}", hint=_KNOWN)
     # null is the same as not there: clients often send all keys.
     return {key: _CHECKS[key](key, value) for key, value in options.items() if value is not None}
+
+
+def parted(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(what is hubgov's of a form's fields or of options, what is the site's own)."""
+    ours = {key: value for key, value in given.items() if key in _CHECKS or key in _FIELDS}
+    return ours, {key: value for key, value in given.items() if key not in ours}
 
 
 def check_user(name: str) -> None:

@@ -114,8 +114,9 @@ PAGE: Mapping[str, tuple[str, str]] = {
     ),
     "more_refused": ("{n} more are not possible for you.", "另有 {n} 个配置不可用。"),
     "empty": (
-        "No GPU queue is assigned to you yet. Ask the lead of your team to add you to a project.",
-        "尚未为你分配 GPU 队列。可联系团队负责人将你加入项目。",
+        "You are in no team yet, so there is nothing to start here. Ask an administrator of the hub to add you to "
+        "the group of your team, then load this page again.",
+        "你还不属于任何团队，因此无法启动。请 hub 管理员将你加入团队对应的用户组，然后刷新本页。",
     ),
     "replaces": (
         "{id} waits in the queue for this server. What you choose here takes its place; asking for no more of "

@@ -19,14 +19,16 @@ from hubgov_spawner import page_texts
 
 FOLDER = str(Path(__file__).with_name("templates"))
 """For JupyterHub.template_paths."""
+_EXTENSION = "hubgov_spawner.pages.HubPages"
 
 
 def install(config: Any) -> None:
     """Have the hub show these pages: `config` is the `c` of jupyterhub_config.py. A site's own come before them."""
     hub = config.JupyterHub
-    hub.template_paths = [*configured(hub, "template_paths", []), FOLDER]
+    paths = configured(hub, "template_paths", [])
+    hub.template_paths = [*(path for path in paths if path != FOLDER), FOLDER]
     options = configured(hub, "jinja_environment_options", {})
-    extensions = [*options.get("extensions", ()), "hubgov_spawner.pages.HubPages"]
+    extensions = [name for name in options.get("extensions", ()) if name != _EXTENSION] + [_EXTENSION]
     hub.jinja_environment_options = {**options, "extensions": extensions}
 
 

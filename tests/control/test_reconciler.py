@@ -410,3 +410,34 @@ def test_an_orderly_end_lets_what_is_under_way_arrive_but_does_not_wait_for_ever
             )
 
     asyncio.run(story())
+
+
+class Elsewhere(ScriptedEngine):
+    """Its processes are none of this machine."""
+
+    def look(self, allocation: Allocation) -> Seen:
+        return Seen.UNSEEN if allocation.halted_at is None and allocation.outcome is None else Seen.GONE
+
+    def sees(self, allocation: Allocation) -> bool:
+        return False
+
+
+def test_devices_of_a_server_elsewhere_are_free_only_when_its_controller_knows_it_no_more(tmp_path: Path) -> None:
+    async def story() -> None:
+        clock = FakeClock()
+        async with a_house(tmp_path, clock=clock, engine=Elsewhere(clock)) as house:
+            await house.tick(SETTLE)
+            workload = await house.ask("amy")
+            await house.run(workload)
+            await house.cancel(workload)
+            await house.saves(workload)
+            for _ in range(4):
+                await house.tick(REPEAT_MS)
+            assert house.engine.asked("stop", workload) >= 1
+            assert house.state(workload) != "cancelled", "nothing is seen of it here, and that proves nothing"
+            house.engine.script.unknown.add(workload)
+            await house.tick(REPEAT_MS)
+            assert house.state(workload) == "cancelled"
+            house.check()
+
+    asyncio.run(story())

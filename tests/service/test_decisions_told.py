@@ -121,8 +121,10 @@ def test_who_has_no_project_is_told_whom_to_ask_and_who_has_several_which_to_nam
     for fields in ({}, {"project": "X"}):
         play, decision = drafted(site(), stranger, **fields)
         assert decision.code == "unknown_project"
-        assert read(play, decision) == "You are in no project yet, and every request is charged to one."
-        assert read(play, decision, "zh").startswith("你还没有加入任何项目")
+        said = read(play, decision)
+        assert said.startswith("You are in no team, and every request is charged to a project of one.")
+        assert "none" in said
+        assert read(play, decision, "zh").startswith("你不属于任何团队")
         assert decision.next_steps == ("ask_lead",)
     play, decision = drafted(site(), member)
     assert read(play, decision) == "The project to charge is not named. Your projects: A, B."

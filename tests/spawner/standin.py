@@ -155,6 +155,8 @@ class Standin:
         """(method, address, body) of each request but the long polls, in order."""
         self.languages: list[str] = []
         self.polls = 0
+        self.site = ""
+        """What the mark of a server's processes ends in: of tests that end processes by it each has its own."""
         self._loop = asyncio.new_event_loop()
         self._changed = asyncio.Event()
         self._sockets = bind_sockets(0, "127.0.0.1")
@@ -262,7 +264,7 @@ class Standin:
                 "environment": {
                     **self.environment,
                     "HUBGOV_WORKLOAD_ID": ticket,
-                    "HUBGOV_ALLOCATION_ID": allocation,
+                    "HUBGOV_ALLOCATION_ID": allocation + self.site,
                 },
             }
         if word == "ready":

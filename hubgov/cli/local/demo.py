@@ -207,4 +207,5 @@ def _down(state: Path, lang: str) -> int:
         return 0
     Runner(state, known).down()
     print(texts.word(DEMO, "down", lang, state=state))
+    print(texts.word(DEMO, "own_hub", lang))
     return 0

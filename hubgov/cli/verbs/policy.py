@@ -25,6 +25,29 @@ def check(ctx: typer.Context, file: File) -> int:
     return check_file(file, screen.json, screen=screen)
 
 
+def init(
+    ctx: typer.Context,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="The file to write; must not be there.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", metavar="NAME", help="A group of the hub that gets a team.")
+    ] = None,
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", metavar="NAME", help="Time zone; the machine's own by default.")
+    ] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Simulated devices even where there are real ones.")
+    ] = False,
+) -> int:
+    """A policy to begin with, from the devices of this machine: printed, or written to a new file."""
+    from hubgov.cli.local.init import write_policy
+
+    return write_policy(
+        file, tuple(group) if group else None, timezone, simulated=simulated, screen=options.screen_of(ctx)
+    )
+
+
 def schema(ctx: typer.Context) -> int:
     """The JSON Schema of the policy file, as one document."""
     from hubgov.cli.local.policy import document_schema

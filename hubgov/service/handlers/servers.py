@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hubgov import wire
+from hubgov import processes, wire
 from hubgov.clock import from_rfc3339, to_rfc3339
 from hubgov.control import receipt, session
 from hubgov.control.actor import Actor, check_change, check_read, may_see
@@ -74,8 +74,11 @@ class Processes(WorkloadReader):
         """Which processes the server is."""
         body = self.body(ProcessesBody)
         main, init = _process(body.main), _process(body.init) if body.init else None
+        uid = processes.uid_of(wire.ProcessRef(pid=main.pid, start_ticks=main.start_ticks, boot_id=main.boot_id))
         await self.governor.do(
-            lambda unit: session.processes(unit, workload_id, body.attempt, self.actor, main=main, init=init)
+            lambda unit: session.processes(
+                unit, workload_id, body.attempt, self.actor, main=main, init=init, uid=uid
+            )
         )
         self.reply(None, 204)
 
