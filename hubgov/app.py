@@ -157,6 +157,7 @@ class Service:
         alarm.every(SWEEP_SECONDS, "sweep", self.governor.sweep)
         alarm.every(OBSERVE_SECONDS, "observe", self._observe)
         alarm.every(WATCH_SECONDS, "watch", self.watch.tick)
+        alarm.every(OBSERVE_SECONDS, "strangers", self._end_strangers)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
         alarm.every(BOOKS_SECONDS, "books", self._check_books_lately)
         alarm.start()
@@ -230,11 +231,14 @@ class Service:
     async def _observe(self) -> None:
         """Bring what the probe sees into the record, when it changed. It looks at the pace of today's policy."""
         self.probe.pace(self.governor.state.policy.telemetry_period_ms / 1000)
-        self._strangers.left()  # ends them by force when their time is over, also while nobody asks for anything
         reading = self.probe.latest()
         ram_mib = psutil.virtual_memory().total // 1024**2
         cpus = psutil.cpu_count() or 1
         await self.governor.do(lambda unit: observe.node_seen(unit, reading, socket.gethostname(), cpus, ram_mib))
+
+    async def _end_strangers(self) -> None:
+        """Also while nobody asks for anything: they are ended by force when their time is over."""
+        self._strangers.left()
 
     async def _renew(self) -> None:
         """Prolong the lead; who was passed over is no leader any more."""

@@ -142,7 +142,7 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
         operation["security"] = []
     if route.body is not None:
         schema = {"$ref": f"#/components/schemas/{route.body.__name__}"}
-        required = route.body is not bodies.CancelBody
+        required = route.body not in (bodies.CancelBody, bodies.ReasonBody)
         operation["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
     return operation
 

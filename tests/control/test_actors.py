@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from control.house import POLICY, SPAWNER, House, a_house, person
 
 from hubgov.control import approvals, observe, policies, session, steer, submit
 from hubgov.control.actor import ADMIN, APPROVE, Actor
-from hubgov.core.model import ProcessId, Request
+from hubgov.core.idleness import KernelEnding
+from hubgov.core.model import Change, ProcessId, Request
 from hubgov.core.policy import Kind
 from hubgov.core.transitions import SERVICE
 from hubgov.ledger import reading
@@ -128,6 +130,24 @@ async def saved(house: House) -> Actor:
     return person("amy")
 
 
+async def departed(house: House) -> Actor:
+    await house.do(lambda unit: session.departed(unit, "zoe", SPAWNER))
+    return SPAWNER
+
+
+async def kernel_ended(house: House) -> Actor:
+    """The session shut a kernel down that it was told to."""
+    workload = await house.ask("amy")
+    before = await house.run(workload)
+    ending = KernelEnding(id="k", path="a.ipynb", since=house.clock.now(), asked_at=house.clock.now())
+    asked = Change(
+        event="kernel_ending", before=before, after=replace(before, kernels_ending=(ending,)), actor=SERVICE
+    )
+    await house.do(lambda unit: unit.write([asked]))
+    await house.do(lambda unit: session.kernel_ended(unit, workload, person("amy"), "k", ""))
+    return person("amy")
+
+
 async def _asked(house: House) -> str:
     """An open request of ava's for more time."""
     workload = await house.ask("ava")
@@ -161,7 +181,9 @@ CASES: dict[Callable[..., object], Callable[[House], Awaitable[Actor]]] = {
     observe.drain: drain,
     policies.apply: apply,
     session.claim: claim,
+    session.departed: departed,
     session.ended: ended,
+    session.kernel_ended: kernel_ended,
     session.launch: launch,
     session.processes: processes,
     session.ready: ready,
