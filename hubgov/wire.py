@@ -417,14 +417,16 @@ class SaveReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelActivity:
-    """What the server extension says of one kernel: how many code requests it works on, whether all that it does is
-    wait for input, how many seconds ago it last worked and its document was last edited."""
+    """What the server extension says of one kernel: whether it is heard, how many code requests it works on,
+    whether all that it does is wait for input, how many seconds ago it last worked and its document was edited."""
 
     id: str
     name: str
     path: str = ""
     state: str = "alive"
     """starting, alive, restarting or dead."""
+    heard: bool = True
+    """Whether it could be listened to; of one that couldn't, no requests say nothing."""
     requests: int = 0
     waits: bool = False
     busy_seconds_ago: int | None = None
