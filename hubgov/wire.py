@@ -484,14 +484,17 @@ class Receipt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow:
     """What was used and what it cost, under the values of the dimensions that were asked for. GPU time of the
-    team's account, at list price and with all factors; of these, what was borrowed; and what the pool carried: of
-    attempts that failed to start, and of time past the end."""
+    team's account, at list price, what all factors take off it (negative where they add to it) and what is left; of
+    these, what was borrowed; and what the pool carried: of attempts that failed to start, credited at list price,
+    and of time past the end. `list_cost` - `discount` = `cost`, exactly."""
 
     gpu_seconds: int
     list_cost: Money
+    discount: Money
     cost: Money
     borrowed_gpu_seconds: int
     failed_gpu_seconds: int
+    credited: Money
     overhead_gpu_seconds: int
     team: str | None = None
     project: str | None = None

@@ -214,6 +214,8 @@ PANEL: Mapping[str, tuple[str, str]] = {
     "cost_total": ("Total", "合计"),
     "gpu_hours": ("GPU hours", "GPU 小时"),
     "list_cost": ("List price", "标价"),
+    "cost_discount": ("Discount", "折扣"),
+    "cost_credited": ("Credited, failed starts", "启动失败免收"),
     "cost_charged": ("Cost", "费用"),
     "borrowed_hours": ("Borrowed, h", "借用小时"),
     "failed_hours": ("Failed starts, h", "启动失败小时"),
