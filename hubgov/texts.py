@@ -395,6 +395,7 @@ EVIDENCE: Mapping[str, tuple[str, str]] = {
     "terminals": ("{count} open, nothing runs in them", "打开 {count} 个，没有运行任务"),
     "kernel_busy": ("{path} works on {count} cells", "{path} 正在执行 {count} 个单元"),
     "kernel_waits": ("{path} waits for input", "{path} 等待输入"),
+    "kernel_unheard": ("whether {path} works can't be heard", "听不到 {path} 是否在执行"),
     "kernels_idle": ("{count} kernels, none works", "{count} 个内核，均未执行"),
     "no_kernels": ("no kernel", "没有内核"),
     "edited": ("last edit", "最近一次编辑"),

@@ -417,14 +417,16 @@ class SaveReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelActivity:
-    """What the server extension says of one kernel: how many code requests it works on, whether all that it does is
-    wait for input, how many seconds ago it last worked and its document was last edited."""
+    """What the server extension says of one kernel: whether it is heard, how many code requests it works on,
+    whether all that it does is wait for input, how many seconds ago it last worked and its document was edited."""
 
     id: str
     name: str
     path: str = ""
     state: str = "alive"
     """starting, alive, restarting or dead."""
+    heard: bool = True
+    """Whether it could be listened to; of one that couldn't, no requests say nothing."""
     requests: int = 0
     waits: bool = False
     busy_seconds_ago: int | None = None
@@ -482,14 +484,17 @@ class Receipt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow:
     """What was used and what it cost, under the values of the dimensions that were asked for. GPU time of the
-    team's account, at list price and with all factors; of these, what was borrowed; and what the pool carried: of
-    attempts that failed to start, and of time past the end."""
+    team's account, at list price, what all factors take off it (negative where they add to it) and what is left; of
+    these, what was borrowed; and what the pool carried: of attempts that failed to start, credited at list price,
+    and of time past the end. `list_cost` - `discount` = `cost`, exactly."""
 
     gpu_seconds: int
     list_cost: Money
+    discount: Money
     cost: Money
     borrowed_gpu_seconds: int
     failed_gpu_seconds: int
+    credited: Money
     overhead_gpu_seconds: int
     team: str | None = None
     project: str | None = None

@@ -241,7 +241,7 @@ def a_state(policy: PolicyBuilder, *records: Any) -> State:
     state = State(built)
     text = PolicyText(version=1, text="", applied_at=Instant(0), applied_by="ops", policy=built)
     for record in (text, *records):
-        state.apply(Change(event="given", before=None, after=record, actor="test"))
+        state.apply(Change(event="loaded", before=None, after=record, actor="test"))
     return state
 
 
@@ -285,7 +285,7 @@ def rebuilt(state: State) -> State:
     again.policy_text = state.policy_text
     for kind in ("seen", "holds", "workloads", "allocations", "extensions", "notices", "saves"):
         for record in getattr(state, kind).values():
-            again.apply(Change(event="given", before=None, after=record, actor="test"))
+            again.apply(Change(event="loaded", before=None, after=record, actor="test"))
     again.past = PastUse(state.past.half_life_ms, state.past.segments.values())
     again.last_seq, again.away, again.back_at = state.last_seq, state.away, dict(state.back_at)
     return again
@@ -387,7 +387,7 @@ class Play:
             state=states.get(verdict.decision.outcome, ExtensionState.DENIED), code=verdict.decision.code,
             lease_version=allocation.lease.version,
         )  # fmt: skip
-        changes = [Change(event="extension_asked", before=None, after=request, actor=workload.owner)]
+        changes = [Change(event="extension_needs_approval", before=None, after=request, actor=workload.owner)]
         if verdict.lease is not None:
             steps = moved(
                 self.state, allocation, Event.EXTENDED, self.now, actor=workload.owner, lease=verdict.lease,

@@ -66,6 +66,7 @@ class Activity:
     _ended: dict[str, KernelEnd] = field(default_factory=dict)
     _ending: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _silent: bool = False
+    _failing: set[str] = field(default_factory=set)
 
     def change(self) -> None:
         """Something began or ended: the next report goes out soon."""
@@ -86,7 +87,7 @@ class Activity:
         try:
             while True:
                 self._changed.clear()
-                await self.report()
+                await self._guarded("what goes on here", self.report)
                 await asyncio.sleep(_LEAST_GAP_SECONDS)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), max(0.0, self.period_seconds - _LEAST_GAP_SECONDS))
@@ -97,9 +98,23 @@ class Activity:
 
     async def _attend(self) -> None:
         while True:
-            self.watch.attend()
-            await self.watch.bury()
+            await self._guarded("the kernels", self._attend_once)
             await asyncio.sleep(_ATTEND_SECONDS)
+
+    async def _attend_once(self) -> None:
+        self.watch.attend()
+        await self.watch.bury()
+
+    async def _guarded(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
+        """One round, whatever comes of it: the next one is made all the same. What fails is said once."""
+        try:
+            await step()
+        except Exception as error:
+            if what not in self._failing:
+                self.log.warning("hubgov: %s can't be followed", what, exc_info=error)
+            self._failing.add(what)
+        else:
+            self._failing.discard(what)
 
     async def report(self) -> None:
         """Tell what goes on now, and begin with what the answer asks for."""
@@ -124,6 +139,7 @@ class Activity:
         paths = await self.paths()
         terminals, jobs = self.terminals()
         kernels = [self._kernel(name, paths.get(name, "")) for name in self.watch.manager.list_kernel_ids()]
+        kernels.sort(key=lambda kernel: kernel.heard and not kernel.requests)  # of too many, those that matter
         return ActivityReport(
             kernels=tuple(kernels[:_MOST_KERNELS]),
             terminals=terminals,
@@ -141,6 +157,7 @@ class Activity:
             name=str(kernel.kernel_name),
             path=path,
             state=state if state in _STATES else "alive",
+            heard=self.watch.heard(name),
             requests=len(requests.open) if requests is not None and state != "dead" else 0,
             waits=requests is not None and requests.waits,
             busy_seconds_ago=_ago(requests.ended_at) if requests is not None else None,
@@ -167,8 +184,9 @@ class Activity:
             saved = await self.saving.copy_of(f"idle-{kernel[:36]}", path)
             if saved.outcome != "saved":
                 return f"its document was not saved: {saved.error}"[:200]
-        requests = self.watch.found.get(kernel)
-        if requests is not None and requests.open:
+        if not self.watch.heard(kernel):
+            return "whether it works can't be heard"
+        if self.watch.found[kernel].open:
             return "it works again"
         self.log.info("hubgov: kernel %s (%s) was idle and is shut down", kernel, path)
         await ensure_async(manager.shutdown_kernel(kernel))

@@ -31,6 +31,8 @@ class Requests:
     waiting: set[str] = field(default_factory=set)
     ended_at: float | None = None
     """When the last one ended, on the steady clock."""
+    garbled: bool = False
+    """Whether what it said last can't be read: that may have been that it begins to work."""
 
     @property
     def waits(self) -> bool:
@@ -74,16 +76,24 @@ class KernelWatch:
     log: logging.Logger
     found: dict[str, Requests] = field(default_factory=dict)
     _streams: dict[str, Any] = field(default_factory=dict)
+    _deaf: set[str] = field(default_factory=set)
+    """Kernels of which it was said that they can't be listened to."""
 
     def attend(self) -> None:
-        """Begin with kernels that are new, let go of those that are gone."""
+        """Begin with kernels that are new, or whose channel was closed; let go of those that are gone."""
         there = set(self.manager.list_kernel_ids())
-        for name in there - set(self._streams):
-            self._begin(name)
-        for name in set(self._streams) - there:
+        for name in [name for name, stream in self._streams.items() if name not in there or stream.closed()]:
             self._streams.pop(name).close()
             self.found.pop(name, None)
             self.changed()
+        for name in there - set(self._streams):
+            self._begin(name)
+        self._deaf &= there
+
+    def heard(self, name: str) -> bool:
+        """Whether it is known what the kernel works on: it is listened to, and what it says can be read."""
+        stream, requests = self._streams.get(name), self.found.get(name)
+        return stream is not None and not stream.closed() and requests is not None and not requests.garbled
 
     async def bury(self) -> None:
         """A kernel whose process is gone works on nothing, though it never said so."""
@@ -101,29 +111,36 @@ class KernelWatch:
         self._streams.clear()
 
     def _begin(self, name: str) -> None:
-        kernel = self.manager.get_kernel(name)
+        """Listen to it. One that can't be listened to keeps nobody from the others, and is tried again."""
         try:
+            kernel = self.manager.get_kernel(name)
+            reader = Session(config=kernel.session.config, key=kernel.session.key)
             stream = kernel.connect_iopub()
-        except (OSError, RuntimeError) as error:
-            self.log.debug("hubgov: kernel %s can't be listened to yet: %s", name, error)
+        except Exception as error:
+            if name not in self._deaf:
+                self.log.warning("hubgov: kernel %s can't be listened to", name, exc_info=error)
+                self._deaf.add(name)
             return
         requests = self.found[name] = Requests()
         if getattr(kernel, "execution_state", "") == "busy":
             requests.open.add(_BEFORE)
-        reader = Session(config=kernel.session.config, key=kernel.session.key)
-        stream.on_recv(lambda parts: self._heard(requests, reader, parts))
+        stream.on_recv(lambda parts: self._took(requests, reader, parts))
         self._streams[name] = stream
+        self._deaf.discard(name)
         self.changed()
 
-    def _heard(self, requests: Requests, reader: Session, parts: list[Any]) -> None:
-        message = _message(reader, parts)
-        if message is None or message["header"].get("msg_type") != "status":
-            return
-        parent = message.get("parent_header") or {}
-        was = (set(requests.open), requests.waits)
-        state = str(message["content"].get("execution_state", ""))
-        requests.took(state, str(parent.get("msg_type", "")), str(parent.get("msg_id", "")))
-        if (requests.open, requests.waits) != was:
+    def _took(self, requests: Requests, reader: Session, parts: list[Any]) -> None:
+        was = (set(requests.open), requests.waits, requests.garbled)
+        try:
+            status = _status(reader, parts)
+        except Exception:  # what a kernel sends is nobody's to trust
+            self.log.debug("hubgov: a kernel's message can't be read", exc_info=True)
+            requests.garbled = True
+        else:
+            if status is not None:
+                requests.garbled = False
+                requests.took(*status)
+        if (requests.open, requests.waits, requests.garbled) != was:
             self.changed()
 
     def asks_for_input(self, kernel: str, request: str) -> None:
@@ -139,14 +156,15 @@ class KernelWatch:
             self.changed()
 
 
-def _message(reader: Session, parts: list[Any]) -> dict[str, Any] | None:
-    """The message; None for what is none. What a kernel sends is nobody's to trust."""
-    try:
-        _, rest = reader.feed_identities(parts)
-        found: dict[str, Any] = reader.deserialize(rest)
-    except (ValueError, TypeError, KeyError, IndexError):
+def _status(reader: Session, parts: list[Any]) -> tuple[str, str, str] | None:
+    """(state, kind of the request, its id) of a status message; None for any other."""
+    _, rest = reader.feed_identities(parts)
+    message: dict[str, Any] = reader.deserialize(rest)
+    if message["header"].get("msg_type") != "status":
         return None
-    return found
+    parent = message.get("parent_header") or {}
+    state = message["content"].get("execution_state", "")
+    return str(state), str(parent.get("msg_type", "")), str(parent.get("msg_id", ""))
 
 
 def listening(base: type[Any], watch: KernelWatch) -> type[Any]:

@@ -140,6 +140,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "to": ("TO", "现"), "path": ("PATH", "路径"), "bytes": ("BYTES", "字节"), "saved_at": ("SAVED AT", "保存时间"),
     "gpu_hours": ("GPU HOURS", "GPU 小时"), "lost": ("LOST", "丢失"), "rule": ("RULE", "规则"),
     "user": ("USER", "用户"), "day": ("DAY", "日期"), "list_cost": ("LIST COST", "目录价费用"),
+    "discount": ("DISCOUNT", "折扣"), "credited": ("CREDITED", "已免收"),
     "borrowed_hours": ("BORROWED HOURS", "借用小时"), "failed_hours": ("FAILED HOURS", "启动失败小时"),
     "overhead_hours": ("OVERHEAD HOURS", "开销小时"),
     "sign": ("SIGN", "迹象"), "level": ("LEVEL", "状态"), "evidence": ("EVIDENCE", "依据"),

@@ -8,7 +8,8 @@ from hubgov.control.unit import Unit
 from hubgov.core import idle
 from hubgov.core.decision import Blocker, Decision, Outcome
 from hubgov.core.idleness import IdlePhase
-from hubgov.core.model import Allocation, Workload
+from hubgov.core.model import Workload
+from hubgov.core.policy import IdleRule
 from hubgov.core.states import AllocationState
 from hubgov.errors import Conflict, Ended
 
@@ -40,17 +41,17 @@ def keep(unit: Unit, workload_id: str, actor: Actor) -> Workload:
             f"{workload.id} wasn't asked whether it is still needed", code="not_asked", hint="nothing is to be done"
         )
     if idle.keeps_left(rule, allocation) == 0:
-        raise Refused(_refused(unit, workload, "keep_used_up", allocation))
+        raise Refused(_refused(unit, workload, "keep_used_up", rule))
     unit.write(idle.kept(unit.state, allocation, rule, unit.now, actor=actor.principal))
     return unit.latest(workload)
 
 
-def _refused(unit: Unit, workload: Workload, code: str, allocation: Allocation | None = None) -> Decision:
+def _refused(unit: Unit, workload: Workload, code: str, rule: IdleRule | None = None) -> Decision:
     scope = f"queues.{workload.queue}.idle.keep"
     blockers: tuple[Blocker, ...] = ()
     facts: dict[str, int | str] = {"queue": workload.queue}
-    if allocation is not None:
-        limit = allocation.idle.keeps_used
+    if rule is not None:
+        limit = rule.keep_count
         over = Blocker(code=code, need=1, have=0, limit=limit, unit="times", scope=f"{scope}.count")
         blockers, facts = (over,), {**facts, "limit": limit, "unit": "times"}
     return Decision(

@@ -26,9 +26,6 @@ from hubgov.core.states import METERED, AllocationState, Event, WorkloadState
 from hubgov.core.transitions import cancelled, exited, moved, save_answered, stop_due_at
 from hubgov.errors import Conflict, NotAllowed
 
-STOP_ASKED, SERVER_START_ASKED, USER_DEPARTED = "stop_asked", "server_start_asked", "user_departed"
-"""Journal events that are somebody's act."""
-
 
 def check_spawner(actor: Actor) -> None:
     """NotAllowed for everybody but the spawner's own identity."""
@@ -121,7 +118,7 @@ def ended(
     if by_owner and allocation.outcome is None:
         before = allocation
         allocation = replace(allocation, outcome=WorkloadState.CANCELLED, end_reason="cancelled")
-        unit.write([Change(event=STOP_ASKED, before=before, after=allocation, actor=workload.owner)])
+        unit.write([Change(event="stop_asked", before=before, after=allocation, actor=workload.owner)])
     unit.write(exited(unit.state, allocation, unit.now, code=code, signal=signal))
 
 
@@ -149,7 +146,7 @@ def unattended(unit: Unit, allocation_id: str) -> bool:
         return False
     if not allocation.unattended:
         after = replace(allocation, unattended=True)
-        unit.write([Change(event=SERVER_START_ASKED, before=allocation, after=after, actor="hubgov")])
+        unit.write([Change(event="server_start_asked", before=allocation, after=after, actor="hubgov")])
     return True
 
 
@@ -171,7 +168,7 @@ def departed(unit: Unit, name: str, actor: Actor) -> None:
     check_spawner(actor)
     after = Departure(name=name, at=unit.now)
     before = unit.state.departures.get(name)
-    unit.write([Change(event=USER_DEPARTED, before=before, after=after, actor=actor.principal)])
+    unit.write([Change(event="user_departed", before=before, after=after, actor=actor.principal)])
 
 
 def claim(unit: Unit, workload_id: str, actor: Actor) -> None:

@@ -28,8 +28,6 @@ from hubgov.wire import MAX_SPAN_MS
 
 REPEATED_MS = 60_000
 """How long a denial answers for the same request again, in real milliseconds, without another record."""
-QUEUE_HELD, QUEUE_RELEASED = "queue_held", "queue_released"
-"""Journal events of `hold`."""
 
 
 def cancel(
@@ -225,6 +223,6 @@ def hold(unit: Unit, queue: str, actor: Actor, *, held: bool, closed: bool, reas
     after = QueueHold(
         queue=queue, held=held, closed=held and closed, by=actor.principal, reason=reason, at=unit.now
     )
-    event = QUEUE_HELD if held else QUEUE_RELEASED
+    event = "queue_held" if held else "queue_released"
     unit.write([Change(event=event, before=before, after=after, actor=actor.principal, reason=reason)])
     return after

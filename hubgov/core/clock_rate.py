@@ -6,16 +6,18 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from hubgov.core.policy import IdleRule, Policy
+from hubgov.core.watching import GAP_PERIODS
 
 LEAST_GRACE_MS = 30_000
 LEAST_START_MS = 120_000
 
 
-def _idle(rule: IdleRule | None, rate: int) -> IdleRule | None:
-    """A window needs several samples, and somebody who is asked the time to read and to answer."""
+def _idle(rule: IdleRule | None, rate: int, period_ms: int) -> IdleRule | None:
+    """A window needs several samples, which are taken in real time, and somebody who is asked the time to read and
+    to answer; what he keeps, and what his session says of itself, holds as long at least."""
     if rule is None:
         return None
-    least = LEAST_GRACE_MS * rate
+    least = max(LEAST_GRACE_MS, GAP_PERIODS * period_ms) * rate
     kernel_after = max(rule.kernel_after_ms, least) if rule.kernel_after_ms is not None else None
     return replace(
         rule,
@@ -23,6 +25,8 @@ def _idle(rule: IdleRule | None, rate: int) -> IdleRule | None:
         after_ms=max(rule.after_ms, least),
         confirm_ms=max(rule.confirm_ms, least),
         grace_ms=max(rule.grace_ms, least),
+        keep_for_ms=max(rule.keep_for_ms, least),
+        max_unverified_ms=max(rule.max_unverified_ms, least),
     )
 
 
@@ -47,7 +51,7 @@ def for_clock_rate(policy: Policy, rate: int) -> Policy:
             grace_ms=max(queue.grace_ms, LEAST_GRACE_MS * rate),
             start_deadline_ms=max(queue.start_deadline_ms, LEAST_START_MS * rate),
             claim_ms=max(queue.claim_ms, LEAST_START_MS * rate),
-            idle=_idle(queue.idle, rate),
+            idle=_idle(queue.idle, rate, policy.telemetry_period_ms),
         )
         for name, queue in policy.queues.items()
     }

@@ -13,6 +13,7 @@ from typing import NewType
 
 from hubgov.clock import Instant
 from hubgov.core.devices import DeviceKey, SeenNode
+from hubgov.core.events import KNOWN
 from hubgov.core.idleness import Idleness, KernelEnding
 from hubgov.core.policy import Kind, Policy
 from hubgov.core.states import CHARGED, AllocationState, WorkloadState
@@ -375,7 +376,8 @@ Record = (
 class Change:
     """One record written: what it was (None = new), what it is now, by whom and why.
 
-    `event` names it in the past tense for the journal. Turning `before` and `after` round undoes it.
+    `event` names it in the past tense for the journal, one of `events.KNOWN`. Turning `before` and `after` round
+    undoes it.
     """
 
     event: str
@@ -383,6 +385,10 @@ class Change:
     after: Record | None
     actor: str
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.event not in KNOWN:
+            raise ValueError(f"{self.event} has no place among the events of the journal")
 
     @property
     def undone(self) -> Change:

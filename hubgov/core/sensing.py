@@ -68,8 +68,8 @@ class TreeUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
-    """What the session says of one kernel. `requests` are the code requests that it works on; `waits` whether all
-    it does is wait for somebody's input."""
+    """What the session says of one kernel. `heard` is whether it could listen to it; `requests` are the code
+    requests that it works on; `waits` whether all it does is wait for somebody's input."""
 
     id: str
     name: str
@@ -79,6 +79,12 @@ class KernelReport:
     waits: bool
     busy_at: Instant | None
     edited_at: Instant | None
+    heard: bool = True
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nobody can tell if it works on code: it lives and can't be listened to."""
+        return not self.heard and self.state != "dead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +191,10 @@ def _kernel_signal(report: Report) -> Signal:
         if claims_work(kernel):
             facts: dict[str, int | str] = {"count": kernel.requests, "path": kernel.path or kernel.name}
             return Signal(kind=kind, level=_B, code="kernel_busy", facts=facts, busy_at=busy_at)
+    unheard = next((k for k in report.kernels if k.unknown), None)
+    if unheard is not None:
+        facts = {"path": unheard.path or unheard.name}
+        return Signal(kind=kind, level=_U, code="kernel_unheard", facts=facts, busy_at=busy_at)
     waiting = [k for k in report.kernels if k.waits]
     if waiting:
         facts = {"path": waiting[0].path or waiting[0].name}
@@ -213,7 +223,13 @@ def _kernel_sample(kernel: KernelReport, use: TreeUse | None, on_cards: frozense
     signs = [at for at in (kernel.busy_at, kernel.edited_at) if at is not None]
     if claims_work(kernel):
         level = _B
-    elif own is None or own.cpu_milli is None or own.io_bytes_per_minute is None or on_cards is None:
+    elif (
+        kernel.unknown
+        or own is None
+        or own.cpu_milli is None
+        or own.io_bytes_per_minute is None
+        or on_cards is None
+    ):
         level = _U
     else:
         works = own.cpu_milli > CPU_FLOOR_MILLI or own.io_bytes_per_minute > IO_FLOOR_BYTES_PER_MINUTE

@@ -57,16 +57,23 @@ class Usage:
         """With the factors of queue, class and borrowing."""
         return self._cost(self.queue_factor_micro, self.class_factor_micro, self.borrowed_factor_micro)
 
+    @property
+    def credited(self) -> Fraction:
+        """What attempts that failed to start would have cost at list price; their team isn't charged for it."""
+        return self._at_price() if self.failed and self.account is not Account.TEAM else Fraction(0)
+
     def _cost(self, *factors: int) -> Fraction:
-        if self.account is not Account.TEAM:
-            return Fraction(0)
+        return self._at_price(*factors) if self.account is Account.TEAM else Fraction(0)
+
+    def _at_price(self, *factors: int) -> Fraction:
         return cost_micro(self.milli_gpu_ms, 1, self.price_micro_per_hour, *factors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRow:
     """One row: GPU seconds on the team's account, at list price and as charged (micro-currency); of these, what
-    was borrowed; and what the pool carried, of attempts that failed and of time past the end."""
+    was borrowed; and what the pool carried, of attempts that failed (their time, and what is credited for it at
+    list price) and of time past the end."""
 
     place: Place
     gpu_seconds: int
@@ -75,17 +82,25 @@ class CostRow:
     borrowed_gpu_seconds: int
     failed_gpu_seconds: int
     overhead_gpu_seconds: int
+    credited_micro: int
+
+    @property
+    def discount_micro(self) -> int:
+        """What the factors of queue, class and borrowing take off the list price; negative where they add to it.
+        Of the figures as they are told, so that list price less discount is the cost in each row and in the total.
+        """
+        return self.list_cost_micro - self.cost_micro
 
 
 def cost_rows(used: Iterable[Usage]) -> tuple[tuple[CostRow, ...], CostRow]:
     """(the rows by place, their total). Σ rows = total in every column."""
     sums: dict[Place, list[Fraction]] = {}
     for usage in used:
-        columns = sums.setdefault(usage.place, [Fraction(0)] * 6)
+        columns = sums.setdefault(usage.place, [Fraction(0)] * 7)
         for index, value in enumerate(_columns(usage)):
             columns[index] += value
     places = sorted(sums, key=lambda place: tuple((value is None, value or "") for value in place))
-    whole = [whole_shares([sums[place][index] for place in places]) for index in range(6)]
+    whole = [whole_shares([sums[place][index] for place in places]) for index in range(7)]
     rows = tuple(_row(place, [column[i] for column in whole]) for i, place in enumerate(places))
     return rows, _row((), [sum(column) for column in whole])
 
@@ -100,11 +115,12 @@ def _columns(usage: Usage) -> tuple[Fraction, ...]:
         seconds if team and usage.borrowed else none,
         seconds if usage.failed and not team else none,
         seconds if not usage.failed and usage.account is Account.OVERHEAD else none,
+        usage.credited,
     )
 
 
 def _row(place: Place, columns: list[int]) -> CostRow:
-    gpu_seconds, list_cost, cost, borrowed, failed, overhead = columns
+    gpu_seconds, list_cost, cost, borrowed, failed, overhead, credited = columns
     return CostRow(
         place=place,
         gpu_seconds=gpu_seconds,
@@ -113,4 +129,5 @@ def _row(place: Place, columns: list[int]) -> CostRow:
         borrowed_gpu_seconds=borrowed,
         failed_gpu_seconds=failed,
         overhead_gpu_seconds=overhead,
+        credited_micro=credited,
     )

@@ -325,6 +325,7 @@ class KernelActivityBody(Strict):
     name: Annotated[str, StringConstraints(max_length=200)]
     path: Annotated[str, StringConstraints(max_length=4096)] = ""
     state: Literal["starting", "alive", "restarting", "dead"] = "alive"
+    heard: bool = True
     requests: Count = 0
     waits: bool = False
     busy_seconds_ago: Age | None = None

@@ -162,9 +162,11 @@ def _row(desk: Desk, by: tuple[str, ...], row: CostRow) -> wire.CostRow:
     return wire.CostRow(
         gpu_seconds=row.gpu_seconds,
         list_cost=desk.money(row.list_cost_micro),
+        discount=desk.money(row.discount_micro),
         cost=desk.money(row.cost_micro),
         borrowed_gpu_seconds=row.borrowed_gpu_seconds,
         failed_gpu_seconds=row.failed_gpu_seconds,
         overhead_gpu_seconds=row.overhead_gpu_seconds,
+        credited=desk.money(row.credited_micro),
         **dict(zip(by, row.place, strict=True)),
     )

@@ -79,6 +79,11 @@ class Feed:
         self._state = state
         self._subscriptions: list[Subscription] = []
 
+    @property
+    def open_streams(self) -> int:
+        """How many readers there are now."""
+        return len(self._subscriptions)
+
     @contextlib.contextmanager
     def subscribed(self, actor: Actor) -> Iterator[Subscription]:
         """A subscription, which begins with a reset; TooMany when this principal has its share open already."""

@@ -76,7 +76,7 @@ def main() -> None:
 
     def commit() -> None:
         """A change of no consequence: what was worked out is asked anew."""
-        state.apply(Change(event="bench", before=one_waiting, after=one_waiting, actor="bench"))
+        state.apply(Change(event="workload_moved", before=one_waiting, after=one_waiting, actor="bench"))
         now[0] = Instant(now[0] + 1)
 
     def desk() -> Desk:

@@ -260,6 +260,7 @@ RECEIPT = {
 }  # fmt: skip
 _COST = {
     "gpu_seconds": 5400, "list_cost": {"amount": "27.750000", "currency": "CNY"},
+    "discount": {"amount": "8.325000", "currency": "CNY"}, "credited": {"amount": "0.000000", "currency": "CNY"},
     "cost": {"amount": "19.425000", "currency": "CNY"}, "borrowed_gpu_seconds": 1800, "failed_gpu_seconds": 0,
     "overhead_gpu_seconds": 900,
 }  # fmt: skip

@@ -59,15 +59,15 @@ PLAIN: dict[str, tuple[list[str], list[str]]] = {
         "next: Ask for a shorter extension · Save your work before the end",
     ]),
     "cost": (["cost", "--by", "team,user"], [
-        "TEAM\tUSER\tGPU-HOURS\tLIST-COST\tCOST\tBORROWED-HOURS\tFAILED-HOURS\tOVERHEAD-HOURS",
-        "vision\t=ann\t1.5\t¥27.75\t¥19.42\t0.5\t0\t0.25",
-        "Total\t—\t1.5\t¥27.75\t¥19.42\t0.5\t0\t0.25",
+        "TEAM\tUSER\tGPU-HOURS\tLIST-COST\tDISCOUNT\tCOST\tBORROWED-HOURS\tFAILED-HOURS\tCREDITED\tOVERHEAD-HOURS",
+        "vision\t=ann\t1.5\t¥27.75\t¥8.32\t¥19.42\t0.5\t0\t¥0.00\t0.25",
+        "Total\t—\t1.5\t¥27.75\t¥8.32\t¥19.42\t0.5\t0\t¥0.00\t0.25",
         "Usage of simulated devices is left out; --include-simulated counts it.",
     ]),
     "cost as CSV": (["cost", "--format", "csv"], [
         "team,user,gpu_seconds,list_cost,cost,currency,borrowed_gpu_seconds,failed_gpu_seconds,overhead_gpu_seconds,"
-        "simulated",
-        "vision,'=ann,5400,27.750000,19.425000,CNY,1800,0,900,no",
+        "simulated,discount,credited",
+        "vision,'=ann,5400,27.750000,19.425000,CNY,1800,0,900,no,8.325000,0.000000",
     ]),
     "quota": (["quota"], [
         "TEAM\tPROJECT\tPOOL\tFLAVOR\tGUARANTEED\tUSED\tBORROWED\tLENT\tAVAILABLE\tBORROW\tLEND\tWINDOW\tNEXT-CHANGE",

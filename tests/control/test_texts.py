@@ -15,7 +15,7 @@ from hubgov.core.states import AllocationState, WorkloadState, public_state
 
 HUBGOV = Path(texts.__file__).parent
 FOLDERS = ("core", "control")
-_NOT_SENTENCES = frozenset({"what_if", "given"})
+_NOT_SENTENCES = frozenset({"what_if"})
 PAIRS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "SENTENCES": texts.SENTENCES,
     "STEPS": texts.STEPS,

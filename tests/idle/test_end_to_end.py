@@ -74,6 +74,9 @@ def test_an_idle_notebook_is_asked_kept_asked_again_and_given_back(
     wanted = ["idle_asked", "idle_kept", "idle_keep_ended", "idle_asked"]
     wanted += ["allocation_idled", "allocation_grace_ended"]
     assert [e for e in events(service, notebook.id) if e in wanted] == wanted
+    acts = service.call("admin", "GET", f"/audit?workload={notebook.id}").json()["items"]
+    idle = [(line["event"], line["actor"]) for line in reversed(acts) if "idle" in line["event"]]
+    assert idle == [("idle_kept", "amy"), ("allocation_idled", "hubgov")], "the audit shows what was decided"
 
 
 def test_a_cell_that_runs_in_the_grace_brings_it_back(service: ServiceUnderTest, notebook: Notebook) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from control.house import POLICY, House, a_house, person
+from control.house import ADMINISTRATOR, POLICY, House, a_house, person
 
-from hubgov.control import keeping
+from hubgov.control import keeping, policies
 from hubgov.control.submit import Refused
 from hubgov.core.policy import MINUTE_MS
 from hubgov.core.signals import Level, Signal, SignalKind, sample
@@ -99,6 +99,22 @@ async def test_keep_twice_is_one_and_the_next_question_finds_it_used_up(house: H
     with pytest.raises(Refused) as refused:
         await keep(house, workload)
     assert (refused.value.decision.code, refused.value.decision.blockers[0].limit) == ("keep_used_up", 1)
+
+
+@in_a_house
+async def test_a_refused_keep_names_the_rules_count_and_not_how_often_it_was_kept(house: House) -> None:
+    twice = IDLE.replace("keep: {count: 1", "keep: {count: 2")
+    await house.do(lambda unit: policies.apply(unit, twice, 1, ADMINISTRATOR))
+    workload = await asked(house)
+    for _ in range(2):
+        await keep(house, workload)
+        await pass_idle(house, workload, 60 * MINUTE_MS + PERIOD_MS)
+    await house.do(lambda unit: policies.apply(unit, IDLE, 2, ADMINISTRATOR))
+    with pytest.raises(Refused) as refused:
+        await keep(house, workload)
+    [blocker] = refused.value.decision.blockers
+    assert (house.allocation(workload).idle.keeps_used, blocker.limit) == (2, 1)
+    assert refused.value.decision.facts["limit"] == 1
 
 
 @in_a_house

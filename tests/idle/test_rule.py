@@ -182,7 +182,7 @@ def test_the_lease_wins_over_an_idle_grace() -> None:
     play = at_phase(IdlePhase.GRACE)
     allocation = play.bound("w")
     lease = replace(allocation.lease, expires_at=Instant(play.now + MINUTE_MS))
-    play.unit(lambda: idle.written(play.state, allocation, "test", replace(allocation, lease=lease)))
+    play.unit(lambda: idle.written(play.state, allocation, "allocation_extended", replace(allocation, lease=lease)))
     play.pass_time(2 * MINUTE_MS)
     bound = play.bound("w")
     assert (play.state_of("w"), bound.idle.phase) == ("expiring", IdlePhase.ACTIVE)

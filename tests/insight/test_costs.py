@@ -47,7 +47,7 @@ def usages() -> st.SearchStrategy[list[Usage]]:
 def columns(row: CostRow) -> tuple[int, ...]:
     return (
         row.gpu_seconds, row.list_cost_micro, row.cost_micro, row.borrowed_gpu_seconds, row.failed_gpu_seconds,
-        row.overhead_gpu_seconds,
+        row.overhead_gpu_seconds, row.credited_micro, row.discount_micro,
     )  # fmt: skip
 
 
@@ -63,6 +63,12 @@ def test_factors_change_the_cost_and_not_the_list_price() -> None:
     lent = replace(AN_HOUR, borrowed=True, borrowed_factor_micro=700_000, class_factor_micro=500_000)
     (row,), _ = cost_rows([lent])
     assert (row.list_cost_micro, row.cost_micro, row.borrowed_gpu_seconds) == (18_500_000, 6_475_000, 3600)
+    assert row.discount_micro == 12_025_000
+
+
+def test_a_factor_above_one_is_a_negative_discount() -> None:
+    (row,), total = cost_rows([replace(AN_HOUR, queue_factor_micro=1_500_000)])
+    assert (row.cost_micro, row.discount_micro, total.discount_micro) == (27_750_000, -9_250_000, -9_250_000)
 
 
 def test_what_the_pool_carries_costs_no_team() -> None:
@@ -70,12 +76,12 @@ def test_what_the_pool_carries_costs_no_team() -> None:
     late = replace(AN_HOUR, account=Account.OVERHEAD)
     fenced = replace(AN_HOUR, account=Account.FENCED)
     (row,), _ = cost_rows([failed, late, fenced])
-    assert columns(row) == (0, 0, 0, 0, 3600, 3600)
+    assert columns(row) == (0, 0, 0, 0, 3600, 3600, 18_500_000, 0)
 
 
 def test_nothing_used_is_an_empty_table_with_a_total_of_nothing() -> None:
     rows, total = cost_rows([])
-    assert (rows, columns(total)) == ((), (0, 0, 0, 0, 0, 0))
+    assert (rows, columns(total)) == ((), (0,) * 8)
 
 
 @given(usages())
@@ -88,7 +94,11 @@ def test_every_grouping_has_the_same_total_and_its_rows_sum_to_it(used: list[Usa
         assert [sum(column) for column in zip(*map(columns, rows), strict=True)] == list(
             columns(total) if rows else []
         )
-    assert tables[0][1].cost_micro == rounded(sum((usage.cost for usage in used), start=Fraction(0)))
+    total = tables[0][1]
+    assert total.cost_micro == rounded(sum((usage.cost for usage in used), start=Fraction(0)))
+    assert total.credited_micro == rounded(sum((usage.credited for usage in used), start=Fraction(0)))
+    for rows, _ in tables:
+        assert all(row.list_cost_micro - row.discount_micro == row.cost_micro for row in rows)
 
 
 @given(usages(), st.data())

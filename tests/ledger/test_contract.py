@@ -286,7 +286,7 @@ def test_jobs_are_no_tickets(written: Begin) -> None:
 def test_nothing_is_ever_deleted(written: Begin) -> None:
     play = written(site())
     play.submit("a")
-    gone = Change(event="workload_deleted", before=play.workload("a"), after=None, actor="x")
+    gone = Change(event="workload_cancelled", before=play.workload("a"), after=None, actor="x")
     with pytest.raises(ValueError, match="nothing is ever deleted"):
         play.ledger.commit([Entry(change=gone)], play.now)
     play.same()

@@ -58,6 +58,10 @@ def test_each_grouping_sums_to_the_same_total(service: ServiceUnderTest, books: 
     assert found["by"] == by.split(",")
     assert found["total"] == plain["total"]
     assert sum(row["gpu_seconds"] for row in found["items"]) == found["total"]["gpu_seconds"] > 0
+    for row in (*found["items"], found["total"]):
+        listed, off, paid = (Decimal(row[name]["amount"]) for name in ("list_cost", "discount", "cost"))
+        assert listed - off == paid
+        assert Decimal(row["credited"]["amount"]) == 0, "nothing failed to start"
     for row in found["items"]:
         assert all(row[name] for name in found["by"])
 

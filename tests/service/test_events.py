@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -14,6 +17,9 @@ import pytest
 from builders import START, a_policy
 from service.answers import refused
 from service_under_test import PREFIX, ServiceUnderTest
+from tornado import web
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
 from waiting import until
 
 from hubgov.control.actor import ADMIN, Actor
@@ -21,6 +27,7 @@ from hubgov.core.model import Change, QueueHold
 from hubgov.core.state import State
 from hubgov.errors import TooMany
 from hubgov.service.feed import MOST_STREAMS, MOST_WAITING, RESET, Event, Feed
+from hubgov.service.handlers.events import Events
 
 Told = tuple[str, dict[str, Any]]
 
@@ -121,6 +128,72 @@ def test_a_reader_that_takes_nothing_is_told_to_look_anew(feed: Feed) -> None:
             assert await reader.next(5) == [RESET]
             feed.publish([_held("train")])
             assert await reader.next(5) == [Event("queue", {"name": "train", "held": True})]
+
+    asyncio.run(story())
+
+
+class Impatient(Events):
+    """The handler for one reader who is known; it waits half a second for him instead of half a minute."""
+
+    slow_seconds = 0.5
+
+    def initialize(self, feed: Feed) -> None:
+        self._feed = feed
+
+    @property
+    def services(self) -> Any:
+        return SimpleNamespace(feed=self._feed)
+
+    async def prepare(self) -> None:
+        self.actor = Actor(name="amy")
+
+    def set_default_headers(self) -> None:
+        """As tornado has them."""
+
+    def log_exception(self, *error: Any) -> None:
+        raise AssertionError(error)
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_a_reader_that_takes_nothing_is_let_go_with_its_connection(feed: Feed, takes: bool) -> None:
+    """The kernel's buffers are small, so that they are soon full; a reader that takes what comes stays."""
+
+    async def story() -> None:
+        [listener] = bind_sockets(0, "127.0.0.1")
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        server = HTTPServer(web.Application([("/events", Impatient, {"feed": feed})]))
+        server.add_socket(listener)
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(listener.getsockname())
+            client.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+
+            async def drained() -> bytes:
+                """All that comes until the connection ends."""
+                found = bytearray()
+                while piece := await loop.sock_recv(client, 1 << 20):
+                    found += piece
+                return bytes(found)
+
+            reading = asyncio.create_task(drained()) if takes else None
+            began, seen = time.monotonic(), False
+            while not (seen and not feed.open_streams) and time.monotonic() < began + (2 if takes else 20):
+                feed.publish([_held(f"{'q' * 2000}{i}") for i in range(50)])
+                await asyncio.sleep(0.02)
+                seen = seen or feed.open_streams == 1
+            assert seen
+            assert feed.open_streams == (1 if takes else 0)
+            if reading is not None:
+                assert not reading.done()
+                reading.cancel()
+            else:
+                rest = await asyncio.wait_for(drained(), 5)
+                assert b"event: reset" in rest
+                assert not rest.endswith(b"0\r\n\r\n"), "cut off, not ended well"
+        server.stop()
+        await server.close_all_connections()
 
     asyncio.run(story())
 

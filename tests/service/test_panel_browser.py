@@ -108,6 +108,10 @@ def test_every_page_keeps_to_itself(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
         assert overflow <= 0, f"{name} is wider than the window by {overflow} px"
+        hidden = reader.page.evaluate(
+            "[...document.querySelectorAll('.card')].filter(c => c.scrollWidth > c.clientWidth).length"
+        )
+        assert hidden == 0, f"{name}: what is cut off can't be reached by the keyboard"
         reader.page.screenshot(path=shots / f"{name}.png", full_page=True)
     assert reader.foreign == []
     assert reader.complaints == [], "the policy for content forbids nothing that a page does"

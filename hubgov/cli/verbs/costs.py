@@ -14,7 +14,10 @@ from hubgov.cli import cells, options
 from hubgov.cli.running import DONE
 from hubgov.cli.screen import NONE, Cell, Screen, Table
 
-_FIGURES = ("gpu_hours", "list_cost", "cost", "borrowed_hours", "failed_hours", "overhead_hours")
+_FIGURES = (
+    "gpu_hours", "list_cost", "discount", "cost", "borrowed_hours", "failed_hours", "credited", "overhead_hours",
+)  # fmt: skip
+_SPARE = ("overhead_hours", "credited", "discount", "failed_hours", "borrowed_hours", "list_cost")
 
 
 def cost(
@@ -57,7 +60,7 @@ def _table(screen: Screen, found: wire.Costs) -> None:
     ]
     names = [screen.text("total"), *[NONE] * (len(found.by) - 1)]
     rows.append([*names, *_figures(found.total)])
-    screen.table(Table(columns, rows, ("overhead_hours", "failed_hours", "borrowed_hours", "list_cost")))
+    screen.table(Table(columns, rows, _SPARE))
     period = {"start": cells.clock(found.from_), "end": cells.clock(found.to)}
     screen.remark(screen.text("cost_period", **period))
     if found.simulated:
@@ -70,9 +73,11 @@ def _figures(row: wire.CostRow) -> list[str]:
     return [
         _hours(row.gpu_seconds),
         cells.money(row.list_cost),
+        cells.money(row.discount),
         cells.money(row.cost),
         _hours(row.borrowed_gpu_seconds),
         _hours(row.failed_gpu_seconds),
+        cells.money(row.credited),
         _hours(row.overhead_gpu_seconds),
     ]
 
@@ -86,7 +91,7 @@ def _csv(found: wire.Costs) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     figures = ("gpu_seconds", "list_cost", "cost", "currency", "borrowed_gpu_seconds", "failed_gpu_seconds")
-    table.writerow([*found.by, *figures, "overhead_gpu_seconds", "simulated"])
+    table.writerow([*found.by, *figures, "overhead_gpu_seconds", "simulated", "discount", "credited"])
     for row in found.items:
         table.writerow(
             [
@@ -99,6 +104,8 @@ def _csv(found: wire.Costs) -> str:
                 row.failed_gpu_seconds,
                 row.overhead_gpu_seconds,
                 "yes" if found.simulated else "no",
+                Decimal(row.discount.amount),
+                Decimal(row.credited.amount),
             ]
         )
     return out.getvalue()

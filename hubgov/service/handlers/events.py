@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 
+from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 
 from hubgov.service.base import Base
@@ -14,11 +15,11 @@ from hubgov.service.feed import Event, Subscription
 HEARTBEAT_SECONDS = 15.0
 STREAM_SECONDS = 300.0
 """A stream ends after that; the browser opens the next by itself, and signs in anew."""
-SLOW_SECONDS = 30.0
-"""A reader that takes nothing for so long is let go."""
 
 
 class Events(Base):
+    slow_seconds = 30.0
+    """A reader that takes nothing for so long is let go."""
     _subscription: Subscription | None = None
 
     async def get(self) -> None:
@@ -34,9 +35,19 @@ class Events(Base):
                 events = await subscription.next(HEARTBEAT_SECONDS)
                 self.write("".join(map(_line, events)) or ": nothing new\n\n")
                 try:
-                    await asyncio.wait_for(self.flush(), SLOW_SECONDS)
-                except (StreamClosedError, TimeoutError):
+                    await asyncio.wait_for(self.flush(), self.slow_seconds)
+                except StreamClosedError:
                     return
+                except TimeoutError:
+                    self._let_go()
+                    return
+
+    def _let_go(self) -> None:
+        """The connection ends with the reader's share: what it didn't take would else be kept for as long as it
+        holds the socket open."""
+        connection = self.request.connection
+        assert isinstance(connection, HTTP1Connection)
+        connection.stream.close()
 
     def on_connection_close(self) -> None:
         """The reader left."""

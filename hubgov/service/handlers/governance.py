@@ -8,11 +8,11 @@ from hubgov.clock import to_rfc3339
 from hubgov.control import observe, policies, steer
 from hubgov.control.actor import check_admin
 from hubgov.control.unit import Unit
+from hubgov.core.events import ACTS
 from hubgov.errors import Invalid, NotAllowed
 from hubgov.event_texts import EVENTS
 from hubgov.ledger import reading
 from hubgov.ledger.reading import JournalLine
-from hubgov.service.audit import AUDIT
 from hubgov.service.base import Base
 from hubgov.service.bodies import HoldBody, PolicyBody, ReasonBody
 from hubgov.service.costs import moment
@@ -128,7 +128,7 @@ class AuditReader(WorkloadReader):
         event = self.query("event")
         if event is not None and event not in EVENTS:
             raise Invalid(f"event: there is no {event[:40]!r}", hint="hubgov audit --json names them")
-        events = AUDIT if self.get_query_argument("all", "") == "" else None
+        events = sorted(ACTS) if self.get_query_argument("all", "") == "" else None
         start, end = self.query("from"), self.query("to")
         zone = self.governor.state.policy.timezone
         if workload is not None:

@@ -70,6 +70,7 @@ def report_of(body: ActivityBody, now: Instant, clock_rate: int) -> Report:
                 name=k.name,
                 path=k.path,
                 state=k.state,
+                heard=k.heard,
                 requests=k.requests,
                 waits=k.waits,
                 busy_at=before(k.busy_seconds_ago),

@@ -9,15 +9,15 @@ from hubgov import texts
 from hubgov.clock import Instant
 from hubgov.control import approvals, observe, steer
 from hubgov.control.actor import check_change
+from hubgov.core.events import ACTS
 from hubgov.core.model import WorkloadId
 from hubgov.core.policy import Kind
 from hubgov.core.states import AllocationState
 from hubgov.errors import Ended, Invalid
-from hubgov.event_texts import EVENTS, event_word
+from hubgov.event_texts import event_word
 from hubgov.insight.costs import DIMENSIONS
 from hubgov.ledger import reading
 from hubgov.service import costs
-from hubgov.service.audit import AUDIT
 from hubgov.service.base import Page
 from hubgov.service.handlers.governance import AuditReader
 from hubgov.service.handlers.workloads import WorkloadReader
@@ -201,7 +201,7 @@ class AuditPage(AuditReader, PanelPage):
             given=given,
             query=urlencode(given),
             more=urlencode({**given, "cursor": more}) if more else None,
-            events=sorted(((e, event_word(e, self.lang)) for e in AUDIT if e in EVENTS), key=lambda one: one[1]),
+            events=sorted(((e, event_word(e, self.lang)) for e in ACTS), key=lambda one: one[1]),
         )
 
 

@@ -10,6 +10,7 @@ from hubgov.clock import to_rfc3339
 from hubgov.control.actor import may_change
 from hubgov.core.lease import grace_until
 from hubgov.core.model import Allocation
+from hubgov.core.policy import Kind
 from hubgov.core.states import GRACE, AllocationState
 from hubgov.service.documents import Desk
 from hubgov.service.inventory import device_rows
@@ -29,6 +30,8 @@ class Held:
     owner: str | None
     team: str
     project: str | None
+    job: str | None
+    """The kind of a job; None for a notebook, and for what the reader may not see."""
     state: str
     share: str
     """What it holds of a card, as a number of cards; empty for a whole one."""
@@ -110,6 +113,7 @@ def _held(desk: Desk, allocation: Allocation, share: str) -> Held:
         owner=workload.owner if seen else None,
         team=workload.team,
         project=workload.project if seen else None,
+        job=workload.kind.value if seen and workload.kind is not Kind.NOTEBOOK else None,
         state=desk.state_word(workload),
         share=share,
         since=to_rfc3339(allocation.started_at or allocation.reserved_at),
@@ -151,7 +155,7 @@ def _words(row: HolderRow) -> str:
     if device is not None:
         words += [f"{device.node}/{device.index}", device.uuid, device.flavor, device.pool, device.team]
     if held is not None:
-        words += [held.workload, held.name, held.owner, held.team, held.project]
+        words += [held.workload, held.name, held.owner, held.team, held.project, held.job]
     return " ".join(word for word in words if word).casefold()
 
 

@@ -9,7 +9,7 @@ from hubgov import wire
 from hubgov.clock import to_rfc3339
 from hubgov.core import explain
 from hubgov.core.model import QueueHold, Workload
-from hubgov.core.policy import Queue
+from hubgov.core.policy import Kind, Queue
 from hubgov.core.ranking import lines
 from hubgov.service.documents import Desk
 
@@ -26,6 +26,8 @@ class InLine:
     name: str
     owner: str | None
     team: str
+    job: str | None
+    """The kind of a job; None for a notebook, and for what the reader may not see."""
     gpus: int | float
     waited_seconds: int
     latest_start: str | None
@@ -81,6 +83,7 @@ def _in_line(desk: Desk, place: int, workload: Workload) -> InLine:
         name=workload.name if seen else "",
         owner=workload.owner if seen else None,
         team=workload.team,
+        job=workload.kind.value if seen and workload.kind is not Kind.NOTEBOOK else None,
         gpus=wire.gpus(workload.request.smallest),
         waited_seconds=max(0, desk.now - since + workload.waited_ms) // 1000,
         latest_start=to_rfc3339(start) if start is not None else None,
