@@ -23,9 +23,9 @@ SERVICE = "hubgov"
 
 UNAVAILABLE = "environment_unavailable"
 OWNERS_FAILURES = frozenset(
-    {"command_not_found", "command_not_executable", "directory_missing", "directory_closed"}
+    {"command_not_found", "command_not_executable", "directory_missing", "directory_closed", "owner_departed"}
 )
-"""Failures of a start that its owner can mend and another try can't."""
+"""Failures of a start that another try can't mend: its owner's to mend, or nobody's since the hub deleted him."""
 
 _S = AllocationState
 _GRACIOUS = frozenset({_S.RUNNING, _S.EXPIRING, _S.PREEMPTING})
