@@ -1,4 +1,4 @@
-"""A user whom the hub deleted leaves nothing alive to the next of his name: neither a place in line nor a process."""
+"""A user whom the hub deleted leaves nothing alive to the next of his name: no place in line and no process."""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ def test_what_still_runs_is_stopped_and_said_why(fresh: ServiceUnderTest) -> Non
     path = f"/workloads/{workload['id']}"
     shown = fresh.call("admin", "GET", path).json()
     assert (shown["state"], shown["end_reason"]) == ("cancelled", "admin")
-    assert shown["note"] == "the hub deleted the user" and shown["note"] in shown["headline"]
+    assert shown["note"] == "the hub deleted the user"
+    assert shown["note"] in shown["headline"]
     chinese = fresh.call("admin", "GET", path, headers={"Accept-Language": "zh"}).json()
     assert chinese["note"] == "hub 已删除该用户"
     costs = fresh.call("bo", "GET", "/costs", params={"by": "user", "include_simulated": "1"}).json()
