@@ -212,6 +212,8 @@ class Allocation:
     exit_code: int | None = None
     signal: int | None = None
     failure_class: str | None = None
+    last_try: bool = False
+    """It ended when its end had begun, so that no other try is made of it, however it ended."""
     main: ProcessId | None = None
     init: ProcessId | None = None
     save: str | None = None
