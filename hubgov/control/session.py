@@ -22,8 +22,9 @@ from hubgov.core.model import (
     WorkloadId,
 )
 from hubgov.core.policy import Kind
+from hubgov.core.saving import save_answered
 from hubgov.core.states import METERED, AllocationState, Event, WorkloadState
-from hubgov.core.transitions import cancelled, exited, moved, save_answered, stop_due_at
+from hubgov.core.transitions import cancelled, exited, moved, stop_due_at
 from hubgov.errors import Conflict, NotAllowed
 
 STOP_ASKED, SERVER_START_ASKED, USER_DEPARTED = "stop_asked", "server_start_asked", "user_departed"

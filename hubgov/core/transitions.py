@@ -98,7 +98,8 @@ def moved(
         return ()
     at = Instant(max(at, allocation.since))
     workload = state.workload_of(allocation)
-    after = replace(allocation, state=target, since=at, **updates)
+    asked_at = _asked_at(allocation, target, at)
+    after = replace(allocation, **{"state": target, "since": at, "asked_at": asked_at, **updates})
     if target not in METERED and after.halted_at is None and allocation.state in METERED:
         after = replace(after, halted_at=at)
     if event is Event.READY:
@@ -116,6 +117,14 @@ def moved(
     if target not in METERED and allocation.state in METERED:
         changes.extend(_lapsed(state, workload, at))
     return tuple(changes)
+
+
+def _asked_at(allocation: Allocation, target: AllocationState, at: Instant) -> Instant | None:
+    """One grace that follows on another is the same; one after it ran again is a new one."""
+    if target is _S.RUNNING:
+        return None
+    ends = target in GRACE or target is _S.STOPPING
+    return at if ends and allocation.asked_at is None else allocation.asked_at
 
 
 def _lapsed(state: State, workload: Workload, at: Instant) -> Iterator[Change]:
@@ -332,19 +341,6 @@ def _stop_ordered(
     told = Change(event="stop_told", before=None, after=notice, actor=actor, reason=reason)
     changes = moved(state, allocation, Event.STOP_ORDERED, at, actor=actor, reason=reason, **updates)
     return (*changes, told, *_lapsed(state, state.workload_of(allocation), at))
-
-
-def save_answered(state: State, allocation: Allocation, at: Instant, *, actor: str) -> tuple[Change, ...]:
-    """The session has saved what it was last asked to save: a stop that waited for that is sent now."""
-    after = replace(allocation, save_answered=allocation.save)
-    if allocation.state is _S.STOPPING and stop_due_at(allocation) > at:
-        after = replace(after, stop_at=at)
-    workload = state.workload_of(allocation)
-    seen = replace(workload, version=workload.version + 1)
-    return (
-        Change(event="save_answered", before=allocation, after=after, actor=actor),
-        Change(event="workload_moved", before=workload, after=seen, actor=actor),
-    )
 
 
 def _kill_after_grace(allocation: Allocation, at: Instant) -> Instant:

@@ -121,6 +121,11 @@ class JobFolder:
         draft.replace(path)
         return True
 
+    def forget_signal(self) -> None:
+        """It goes on after all: at its own end nothing of it has to be waited for."""
+        with contextlib.suppress(OSError):
+            (self.path / "asked").unlink()
+
     def _read(self, name: str) -> Any:
         try:
             content = (self.path / name).read_bytes()

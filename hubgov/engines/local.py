@@ -98,7 +98,7 @@ class LocalEngine(Engine):
         self._awaited: set[ProcessRef] = set()
         self._supervisors: list[subprocess.Popen[bytes]] = []
         self._deadlines: dict[AllocationId, str] = {}
-        self._asked: set[tuple[AllocationId, int]] = set()
+        self._asked: dict[AllocationId, str] = {}
 
     def folder_of(self, allocation: AllocationId) -> Path:
         """Where the files of an allocation are."""
@@ -231,19 +231,21 @@ class LocalEngine(Engine):
         self._tell_deadline(job, allocation)
         if allocation.state in GRACE:
             self._ask_to_end(job, allocation)
+        elif self._asked.pop(allocation.id, None) is not None:
+            job.forget_signal()
 
     async def stop(self, workload: Workload, allocation: Allocation) -> None:
-        """SIGTERM to the job and all that it started, unless it had it when its grace began."""
+        """SIGTERM to the job and all that it started, unless it had it since its grace began."""
         self._ask_to_end(self._job(allocation), allocation)
 
     def _ask_to_end(self, job: JobFolder, allocation: Allocation) -> None:
         main, _ = self._processes(allocation, job)
-        occasion = (allocation.id, allocation.lease.version)
-        if main is None or occasion in self._asked:
+        occasion = f"{allocation.id} {allocation.asked_at}"
+        if main is None or self._asked.get(allocation.id) == occasion:
             return
-        self._asked.add(occasion)
+        self._asked[allocation.id] = occasion
         try:
-            if not job.note_signal(f"{allocation.id} {allocation.lease.version}"):
+            if not job.note_signal(occasion):
                 return  # by an earlier process of this service
         except OSError as error:  # a full disk: it is to be told all the same, and this process remembers
             self._log.warning("event=signal_not_noted allocation=%s error=%s", allocation.id, error)

@@ -190,3 +190,37 @@ def test_what_is_lost_with_time_left_runs_again_for_the_rest() -> None:
     play.gone("w")
     play.tick()
     assert play.bound("w").lease.length_ms == HOUR_MS - MINUTE_MS
+
+
+def test_a_grace_after_it_ran_again_is_a_new_one_and_one_that_follows_on_another_is_not() -> None:
+    play = in_a_grace("idle")
+    first = play.bound("w").asked_at
+    assert first == play.now
+    cancel(play)
+    assert (play.state_of("w"), play.bound("w").asked_at) == ("stopping", first), "it had its signal"
+    play = in_a_grace("idle")
+    play.event("w", Event.REVIVED, idle=Idleness(), stop_at=None)
+    assert play.bound("w").asked_at is None
+    play.tick(HOUR_MS)
+    assert (play.state_of("w"), play.bound("w").asked_at) == ("expiring", play.bound("w").lease.expires_at)
+    play = in_a_grace("preempted")
+    play.event("w", Event.SPARED, stop_at=None)
+    play.tick(MINUTE_MS)
+    play.event("w", Event.PREEMPTED, stop_at=play.now)
+    assert play.bound("w").asked_at == play.now
+    play = Play(a_policy().team("A").node("box", devices=1).queue("train"))
+    play.run("w", lease_ms=HOUR_MS)
+    cancel(play)
+    assert play.bound("w").asked_at == play.now, "a stop without a grace asks too"
+
+
+def test_an_idle_grace_that_the_end_of_the_lease_takes_over_asks_no_second_time() -> None:
+    policy = a_policy().team("A").node("box", devices=1).queue("train", idle=IDLE)
+    play = Play(policy)
+    play.run("w", lease_ms=HOUR_MS)
+    play.tick(58 * MINUTE_MS)
+    asked_at = play.now
+    play.event("w", Event.IDLED, idle=Idleness(phase=IdlePhase.GRACE), stop_at=play.now + 5 * MINUTE_MS)
+    play.tick(3 * MINUTE_MS)
+    assert (play.state_of("w"), play.bound("w").idle.phase) == ("expiring", IdlePhase.ACTIVE)
+    assert play.bound("w").asked_at == asked_at
