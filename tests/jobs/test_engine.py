@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from builders import Play, a_policy
-from waiting import until
+from waiting import until, until_async
 
 from hubgov import processes
 from hubgov.clock import FakeClock, Instant
@@ -69,11 +69,17 @@ class Bench:
         self.engines.append(self.engine)
 
     def start(self, name: str, *command: str) -> Allocation:
+        """Started, and running, by an engine whose loop is over."""
+        allocation = asyncio.run(self.started(name, *command))
+        self.restart()
+        return allocation
+
+    async def started(self, name: str, *command: str) -> Allocation:
         """Started, and running."""
         self.play.submit(name, command=command)
         allocation = self.play.bound(name)
         self.live.append(allocation)
-        asyncio.run(self.engine.start(self.play.workload(name), allocation))
+        await self.engine.start(self.play.workload(name), allocation)
         return allocation
 
     def output(self, allocation: Allocation) -> str:
@@ -127,3 +133,57 @@ def test_each_grace_asks_once_and_a_stop_after_it_not_again(bench: Bench) -> Non
     asyncio.run(bench.engine.stop(bench.play.workload("w"), stopping))
     bench.engine.attend(expiring(job, 3))
     bench.says(job, "up\nasked\nasked\nasked\n")
+
+
+def test_what_runs_is_read_once_and_again_when_it_has_ended(bench: Bench) -> None:
+    woken: list[bool] = []
+    bench.engine._wake = lambda: woken.append(True)
+
+    async def story() -> None:
+        job = await bench.started("w", sys.executable, "-c", COUNTS)
+        first = bench.engine.report(job)
+        assert first.stage() == "running"
+        (bench.engine.folder_of(job.id) / "status.json").rename(bench.folder / "kept")
+        assert bench.engine.report(job) is first, "no file was read"
+        (bench.folder / "kept").rename(bench.engine.folder_of(job.id) / "status.json")
+        bench.engine.kill(job)
+
+        async def ended() -> bool:
+            return bool(woken)
+
+        await until_async(ended, 20, "the kernel to tell of its end")
+        found = bench.engine.report(job).ended
+        assert found is not None
+        assert found.signal == 9
+
+    asyncio.run(story())
+
+
+def test_nothing_is_remembered_of_what_is_no_longer_there(bench: Bench) -> None:
+    job = bench.start("w", sys.executable, "-c", COUNTS)
+    (bench.engine.folder_of(job.id) / "end.json").write_bytes(b"{")
+
+    async def story() -> None:
+        assert bench.engine.report(job).stage() == "running"
+        bench.engine.attend(expiring(job, 1))
+        bench.engine.forget_all_but({job.id})
+        memories = (bench.engine._deadlines, bench.engine._asked, bench.engine._reported, bench.engine._unreadable)
+        assert all(memories)
+        bench.engine.forget_all_but(set())
+        assert not any(memories[:3])
+        assert not bench.engine._unreadable
+
+    asyncio.run(story())
+
+
+def test_one_whose_end_can_not_be_read_ended_without_a_word(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    job = bench.start("w", "true")
+    folder = bench.engine.folder_of(job.id)
+    until((folder / "end.json").exists, 20, "its end")
+    (folder / "end.json").write_bytes(b"{")
+    until(lambda: bench.in_loop(lambda: bench.engine.report(job)).ended is not None, 20, "it to be over")
+    for _ in range(3):
+        ended = bench.in_loop(lambda: bench.engine.report(job)).ended
+        assert ended.failure == "unsupervised"
+    said = [r for r in caplog.records if "job_file_unreadable" in r.getMessage()]
+    assert len(said) == 1
