@@ -126,7 +126,7 @@ class Service:
         self._check_books(None)
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
-        self._strangers = Strangers(self._site, self._log)
+        self._strangers = Strangers(self._site, self._log, jobs=state_dir / "jobs", own=self.ledger.id)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
         self.jobs = self._local_engine(state_dir)
