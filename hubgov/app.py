@@ -29,6 +29,7 @@ from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
 from hubgov.core.policy import Policy
+from hubgov.engines import job_sweep
 from hubgov.engines.hub import HubEngine
 from hubgov.engines.local import LocalEngine
 from hubgov.engines.strangers import Strangers
@@ -51,6 +52,7 @@ RENEW_SECONDS = 5.0
 WATCH_SECONDS = 1.0
 """How often it is asked whether a telemetry period has passed."""
 BOOKS_SECONDS = 3600.0
+LOGS_SECONDS = 600.0
 SETTLE_SECONDS = 5.0
 """How long an end waits for starts and stops that are under way."""
 
@@ -156,6 +158,7 @@ class Service:
         alarm.every(WATCH_SECONDS, "watch", self.watch.tick)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
         alarm.every(BOOKS_SECONDS, "books", self._check_books_lately)
+        alarm.every(LOGS_SECONDS, "logs", self._remove_old_logs)
         alarm.start()
         self._listen()
 
@@ -230,6 +233,17 @@ class Service:
         ram_mib = psutil.virtual_memory().total // 1024**2
         cpus = psutil.cpu_count() or 1
         await self.governor.do(lambda unit: observe.node_seen(unit, reading, socket.gethostname(), cpus, ram_mib))
+
+    async def _remove_old_logs(self) -> None:
+        """Folders of jobs go `archive.logs_after` after their end; some at a time, beside the loop."""
+        after_ms = self.governor.state.policy.archive.get("logs_after_ms")
+        if after_ms is None:
+            return
+        live = frozenset(self.governor.state.allocations)
+        jobs, seconds = Path(self._config.state_dir) / "jobs", after_ms / 1000 / self.clock.rate
+        removed = await asyncio.to_thread(job_sweep.remove_old, jobs, self.ledger.id, live, seconds)
+        if removed:
+            self._log.info("event=logs_removed jobs=%s", removed)
 
     async def _renew(self) -> None:
         """Prolong the lead; who was passed over is no leader any more."""

@@ -45,6 +45,7 @@ MESSAGES: tuple[tuple[str, str], ...] = (
     ("a notebook takes no command, folder or variables", "笔记本不接受命令、目录或变量"),
     ("jobs run on one node", "任务只在一个节点上运行"),
     ("{id} is a notebook; it has no log here", "{id} 是笔记本，此处没有日志"),
+    ("the log of {id}, attempt {attempt}, is removed", "{id} 第 {attempt} 次运行的日志已被清理"),
     ("{id} has no attempt {attempt}", "{id} 没有第 {attempt} 次运行"),
     # what is in another state
     ("{id} is over", "{id} 已结束"),
@@ -219,6 +220,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     ("leave command, cwd and env out", "请去掉 command、cwd 和 env"),
     ("leave nodes out", "请去掉 nodes"),
     ("its log is in its home, in .hubgov", "其日志在主目录的 .hubgov 中"),
+    ("logs are kept for archive.logs_after of the policy", "日志保留时长由策略的 archive.logs_after 决定"),
     ("hubgov show {id}", "hubgov show {id}"),
     ("ask its owner", "请联系其所有者"),
     ("start one from the hub's page", "请从 hub 页面启动"),
