@@ -30,6 +30,7 @@ from hubgov.core.clock_rate import for_clock_rate
 from hubgov.core.metering import Entry
 from hubgov.core.model import Allocation, PolicyText
 from hubgov.core.policy import Policy
+from hubgov.engines import job_sweep
 from hubgov.engines.hub import HubEngine
 from hubgov.engines.local import LocalEngine
 from hubgov.engines.strangers import Strangers
@@ -54,6 +55,7 @@ WATCH_SECONDS = 1.0
 BOOKS_SECONDS = 3600.0
 IDENTITY_SECONDS = 10
 """How long what the hub said of a token counts."""
+LOGS_SECONDS = 600.0
 SETTLE_SECONDS = 5.0
 """How long an end waits for starts and stops that are under way."""
 
@@ -129,7 +131,7 @@ class Service:
         self._check_books(None)
         self.governor.fallen = asyncio.get_running_loop().create_future()
         self.attachments = Attachments(self.clock)
-        self._strangers = Strangers(self._site, self._log)
+        self._strangers = Strangers(self._site, self._log, jobs=state_dir / "jobs", own=self.ledger.id)
         self.engine = HubEngine(self._around.api_url, self._around.api_token, self._site, self._log)
         self._closing.push_async_callback(self.engine.close)
         self.jobs = self._local_engine(state_dir)
@@ -160,6 +162,7 @@ class Service:
         alarm.every(OBSERVE_SECONDS, "strangers", self._end_strangers)
         alarm.every(RENEW_SECONDS, "renew", self._renew)
         alarm.every(BOOKS_SECONDS, "books", self._check_books_lately)
+        alarm.every(LOGS_SECONDS, "logs", self._remove_old_logs)
         alarm.start()
         self._listen()
 
@@ -239,6 +242,17 @@ class Service:
     async def _end_strangers(self) -> None:
         """Also while nobody asks for anything: they are ended by force when their time is over."""
         self._strangers.left()
+
+    async def _remove_old_logs(self) -> None:
+        """Folders of jobs go `archive.logs_after` after their end; some at a time, beside the loop."""
+        after_ms = self.governor.state.policy.archive.get("logs_after_ms")
+        if after_ms is None:
+            return
+        live = frozenset(self.governor.state.allocations)
+        jobs, seconds = Path(self._config.state_dir) / "jobs", after_ms / 1000 / self.clock.rate
+        removed = await asyncio.to_thread(job_sweep.remove_old, jobs, self.ledger.id, live, seconds)
+        if removed:
+            self._log.info("event=logs_removed jobs=%s", removed)
 
     async def _renew(self) -> None:
         """Prolong the lead; who was passed over is no leader any more."""

@@ -26,8 +26,10 @@ from hubgov.engines.local import ENTRY, FIRST_FREE_FD, GO_FD, INFO_FD, PLAIN_PYT
 from hubgov.errors import Unavailable
 from hubgov.service import environment
 
-_REFUSED = (403, 404, 409, 501)
+_REFUSED = (404, 409, 501)
 """Answers of the hub after which it is of no use to ask again."""
+_NOT_LET_IN = (401, 403)
+"""It doesn't take the service's own token: no fault of the job, and mended by who runs the hub."""
 
 
 class BoxLauncher:
@@ -45,6 +47,7 @@ class BoxLauncher:
     ) -> None:
         self._state, self._site, self._service_url, self._log = state, site, service_url, log
         self._quarters: dict[str, Quarters] = {}
+        self._shut_out = False
         self._client = httpx.AsyncClient(
             base_url=api_url, headers={"Authorization": f"token {token}"}, timeout=30.0, trust_env=False
         )
@@ -64,6 +67,12 @@ class BoxLauncher:
         if answer.status_code in _REFUSED:
             self._log.warning("event=no_quarters owner=%s status=%s", owner, answer.status_code)
             raise CannotStart(_said(answer), code="no_home")
+        if answer.status_code in _NOT_LET_IN and not self._shut_out:
+            self._log.error(
+                "event=service_not_let_in status=%s hint=%s", answer.status_code,
+                "no job starts: the hub's role of this service needs the scope start:servers",
+            )  # fmt: skip
+        self._shut_out = answer.status_code in _NOT_LET_IN
         if answer.status_code != 200:
             raise Unavailable(f"the hub gives {owner} no home: {answer.status_code}", hint="see the hub's log")
         try:

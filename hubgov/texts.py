@@ -290,6 +290,10 @@ FAILURES: Mapping[str, tuple[str, str]] = {
         "The folder {cwd} can't be entered: it must lie in the owner's home, with no link on the way.",
         "无法进入目录 {cwd}：须位于所有者主目录内，路径中不能有链接。",
     ),
+    "owner_departed": (
+        "The hub deleted the user who had asked for it.",
+        "hub 已删除提交它的用户。",
+    ),
     "no_home": (
         "The hub gives its owner no home on this machine; the hub's log says why.",
         "hub 未在本机为其所有者提供主目录，原因见 hub 日志。",
@@ -303,6 +307,9 @@ FAILURES: Mapping[str, tuple[str, str]] = {
     "signal": ("The command was ended by signal {signal}.", "命令被信号 {signal} 终止。"),
 }
 """Classes of failure of a job, as its owner reads them."""
+
+NOTES: Mapping[str, tuple[str, str]] = {"user_departed": ("the hub deleted the user", "hub 已删除该用户")}
+"""Why hubgov itself ended something, where no person wrote a reason."""
 
 WORDS: Mapping[str, tuple[str, str]] = {
     "GPUs": ("GPUs", "张 GPU"),

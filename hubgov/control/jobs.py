@@ -7,17 +7,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hubgov.control.session import refuse_departed
 from hubgov.control.unit import Unit
 from hubgov.core.model import Allocation, AllocationId, Change
 from hubgov.core.states import AllocationState, Event
 from hubgov.core.transitions import SERVICE, exited, moved
 from hubgov.engines.base import Report
+from hubgov.errors import Conflict
 
 
 def launched(unit: Unit, allocation_id: AllocationId) -> bool:
     """The engine is about to start what was granted; on record before it does. False when it must not."""
     allocation = unit.state.allocations.get(allocation_id)
     if allocation is None:
+        return False
+    try:
+        refuse_departed(unit, unit.state.workload_of(allocation))
+    except Conflict as error:  # so no other try is made of it, and it costs nothing
+        cannot_start(unit, allocation_id, error.code)
         return False
     unit.write(moved(unit.state, allocation, Event.LAUNCHED, unit.now, launched_at=unit.now))
     return unit.state.allocations[allocation_id].state is AllocationState.STARTING

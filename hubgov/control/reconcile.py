@@ -92,14 +92,20 @@ class Reconciler:
                     self._look_at(runs, workload, allocation)
                 self._failing.discard(allocation.id)
             except Exception:  # noqa: BLE001  whatever it is, the others' ends and starts must not wait for it
-                if allocation.id not in self._failing:
-                    self._log.exception("event=look_failed allocation=%s", allocation.id)
-                self._failing.add(allocation.id)
+                self._note_failure(allocation)
         live = self._governor.state.allocations
+        for engine in self._engines:
+            engine.forget_all_but(live.keys())
         self._failing = {allocation for allocation in self._failing if allocation in live}
         self._sent = {key: at for key, at in self._sent.items() if key[0] in live}
         self._seen_ended = {key: at for key, at in self._seen_ended.items() if key in live}
         self._not_known = {key: times for key, times in self._not_known.items() if key in live}
+
+    def _note_failure(self, allocation: Allocation) -> None:
+        """Of the exception that is being handled: said once, until it can be looked at again."""
+        if allocation.id not in self._failing:
+            self._log.exception("event=look_failed allocation=%s", allocation.id)
+        self._failing.add(allocation.id)
 
     def _look_at(self, engine: Engine, workload: Workload, allocation: Allocation) -> None:
         match allocation.state:
@@ -174,8 +180,12 @@ class Reconciler:
         found = []
         for allocation in self._governor.state.allocations.values():
             engine = self._engine_of.get(self._governor.state.workload_of(allocation).kind)
-            if engine is not None and engine.reports and allocation.state is not _S.RESERVED:
+            if engine is None or not engine.reports or allocation.state is _S.RESERVED:
+                continue
+            try:
                 found.append((allocation.id, engine.report(allocation)))
+            except Exception:  # noqa: BLE001  the service must come up for all the others
+                self._note_failure(allocation)
 
         def observed(unit: Unit) -> None:
             for allocation_id, report in found:

@@ -22,8 +22,9 @@ from hubgov.core.model import (
     WorkloadId,
 )
 from hubgov.core.policy import Kind
+from hubgov.core.saving import save_answered
 from hubgov.core.states import METERED, AllocationState, Event, WorkloadState
-from hubgov.core.transitions import cancelled, exited, moved, save_answered, stop_due_at
+from hubgov.core.transitions import cancelled, exited, moved, stop_due_at
 from hubgov.errors import Conflict, NotAllowed
 
 
@@ -38,6 +39,7 @@ def launch(unit: Unit, workload_id: str, attempt: int, actor: Actor) -> Allocati
     check_spawner(actor)
     workload = unit.workload(workload_id)
     allocation = unit.allocation(workload, attempt)
+    refuse_departed(unit, workload)
     if allocation.state is AllocationState.RESERVED:
         unit.write(
             moved(unit.state, allocation, Event.LAUNCHED, unit.now, actor=actor.principal, launched_at=unit.now)
@@ -163,12 +165,34 @@ def engine_back(unit: Unit, kinds: frozenset[Kind]) -> None:
     unit.state.engine_back(kinds, unit.now)
 
 
-def departed(unit: Unit, name: str, actor: Actor) -> None:
-    """The hub deleted a user: whoever gets the name next has nothing of what was asked for until now."""
+def departed(unit: Unit, name: str, actor: Actor, *, ago_ms: int = 0) -> None:
+    """The hub deleted a user so long ago: whoever gets the name next has nothing of what was asked for until then.
+
+    What of it still waits or runs ends at once, in the same commit: started later, it would do so in the home of
+    the next, with his rights.
+    """
     check_spawner(actor)
-    after = Departure(name=name, at=unit.now)
     before = unit.state.departures.get(name)
+    at = Instant(max(unit.now - ago_ms, before.at if before is not None else 0))
+    after = Departure(name=name, at=at)
     unit.write([Change(event="user_departed", before=before, after=after, actor=actor.principal)])
+    theirs = [w for w in unit.state.workloads.values() if w.owner == name and w.submitted_at <= at]
+    for workload in sorted(theirs, key=lambda w: w.seq):
+        unit.write(
+            cancelled(
+                unit.state, workload, unit.now, actor=actor.principal, reason="user_departed", code="admin", now=True
+            )
+        )  # fmt: skip
+
+
+def refuse_departed(unit: Unit, workload: Workload) -> None:
+    """Conflict for work of a user who is deleted: it must not start in what the next of that name has."""
+    if workload.submitted_at < unit.state.known_since(workload.owner):
+        raise Conflict(
+            f"{workload.id} was asked for by a {workload.owner} whom the hub has deleted",
+            code="owner_departed",
+            hint="ask for new work",
+        )
 
 
 def claim(unit: Unit, workload_id: str, actor: Actor) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from hubgov.clock import Instant
 from hubgov.core import idle, kernels
-from hubgov.core.lease import due_notice, notice_id
+from hubgov.core.lease import due_notice, notice_id, reason_of_end
 from hubgov.core.model import Allocation, Change, Workload
 from hubgov.core.policy import Kind, Mode
 from hubgov.core.state import State
@@ -120,8 +120,7 @@ def _grace_ended(state: State, allocation: Allocation, now: Instant) -> tuple[Ch
             state, allocation, Event.GRACE_ENDED, now, reason=allocation.stop_reason,
             stop_at=Instant(now + save_ms), save=save,
         )  # fmt: skip
-    reached_most = allocation.lease.expires_at == allocation.lease.hard_end_at
-    reason = "max" if allocation.lease.rule == "extension" and reached_most else "lease"
+    reason = reason_of_end(allocation.lease)
     return moved(
         state, allocation, Event.GRACE_ENDED, now, reason=reason, stop_at=Instant(now + save_ms), save=save,
         kill_at=None if notebook else now,

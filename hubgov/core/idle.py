@@ -13,7 +13,7 @@ from dataclasses import replace
 from hubgov.clock import Instant
 from hubgov.core.idleness import Idleness, IdlePhase
 from hubgov.core.model import Allocation, Change, Notice
-from hubgov.core.policy import IdleRule, Mode
+from hubgov.core.policy import IdleRule, Kind, Mode
 from hubgov.core.signals import Signal
 from hubgov.core.state import State
 from hubgov.core.states import AllocationState, Event, WorkloadState
@@ -160,7 +160,11 @@ def _step_in_grace(state: State, allocation: Allocation, rule: IdleRule | None, 
     if rule is None or state.policy.mode is not Mode.ENFORCE:
         return revived(state, allocation, now, back(allocation.idle), reason="policy")
     if expires_at is not None and now >= expires_at:
-        return revived(state, allocation, now, back(allocation.idle), reason=allocation.lease.rule)
+        # Its grace goes on as that of its lease: it was asked to end already.
+        return moved(
+            state, allocation, Event.REVIVED, now, reason=allocation.lease.rule, idle=back(allocation.idle),
+            stop_at=None, halted_at=None, asked_at=allocation.asked_at,
+        )  # fmt: skip
     if verdict is not None and not _still(state, allocation, verdict):
         after = back(allocation.idle)
         if verdict.at_work:
@@ -174,6 +178,8 @@ def _step_in_grace(state: State, allocation: Allocation, rule: IdleRule | None, 
         return ()
     return moved(
         state, allocation, Event.GRACE_ENDED, now, reason="idle", stop_at=now,
+        # As at the end of a lease: a job had its signal when the grace began.
+        kill_at=None if state.workload_of(allocation).kind is Kind.NOTEBOOK else now,
         outcome=WorkloadState.CULLED, end_reason="idle",
         idle=replace(allocation.idle, evidence=_evidence(state, allocation)),
     )  # fmt: skip

@@ -17,10 +17,19 @@ def granted_lease(queue: Queue, workload: Workload) -> Lease:
     What was asked for, else the queue's default; less the running time of earlier attempts, since the limit
     counts running time across evictions.
     """
-    length = workload.request.lease_ms if workload.request.lease_ms is not None else queue.lease.default_ms
-    if length is not None:
-        length = max(0, length - workload.ran_ms)
+    length = lease_left(queue, workload, workload.ran_ms)
     return Lease(length_ms=length, rule="lease", grace_ms=queue.grace_ms, warn_ms=queue.warn_ms)
+
+
+def lease_left(queue: Queue, workload: Workload, ran_ms: int) -> int | None:
+    """What is left of the lease once it has run for `ran_ms`, in ms; None without an end."""
+    length = workload.request.lease_ms if workload.request.lease_ms is not None else queue.lease.default_ms
+    return max(0, length - ran_ms) if length is not None else None
+
+
+def reason_of_end(lease: Lease) -> str:
+    """Why a lease that ran out did: `max` where it was extended as far as extensions go."""
+    return "max" if lease.rule == "extension" and lease.expires_at == lease.hard_end_at else "lease"
 
 
 def started_lease(queue: Queue, workload: Workload, lease: Lease, now: Instant) -> Lease:

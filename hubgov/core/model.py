@@ -203,6 +203,8 @@ class Allocation:
     started_at: Instant | None = None
     stop_at: Instant | None = None
     """When the stop is sent at the latest, while in a grace or saving before a stop; afterwards when it was."""
+    asked_at: Instant | None = None
+    """When its present grace began, or its stop where it had none: from then on a job is asked to end, once."""
     halted_at: Instant | None = None
     """When it stopped computing: its process ended or the stop was sent."""
     ended_at: Instant | None = None
@@ -213,6 +215,8 @@ class Allocation:
     exit_code: int | None = None
     signal: int | None = None
     failure_class: str | None = None
+    last_try: bool = False
+    """It ended when its end had begun, so that no other try is made of it, however it ended."""
     main: ProcessId | None = None
     init: ProcessId | None = None
     uid: int | None = None

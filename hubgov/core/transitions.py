@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from hubgov.clock import Instant
-from hubgov.core.lease import granted_lease, started_lease
+from hubgov.core.idleness import IdlePhase
+from hubgov.core.lease import granted_lease, lease_left, reason_of_end, started_lease
 from hubgov.core.model import Allocation, AllocationId, Change, ExtensionState, Notice, Workload
 from hubgov.core.placement import Fit, Offer
 from hubgov.core.policy import Kind
@@ -23,11 +24,13 @@ SERVICE = "hubgov"
 
 UNAVAILABLE = "environment_unavailable"
 OWNERS_FAILURES = frozenset(
-    {"command_not_found", "command_not_executable", "directory_missing", "directory_closed"}
+    {"command_not_found", "command_not_executable", "directory_missing", "directory_closed", "owner_departed"}
 )
-"""Failures of a start that its owner can mend and another try can't."""
+"""Failures of a start that another try can't mend: its owner's to mend, or nobody's since the hub deleted him."""
 
 _S = AllocationState
+_SENT_SIGNALS = frozenset({9, 15})
+"""SIGKILL and SIGTERM: what a job gets from hubgov in its grace."""
 _GRACIOUS = frozenset({_S.RUNNING, _S.EXPIRING, _S.PREEMPTING})
 """States in which a stop by another has a grace."""
 
@@ -95,7 +98,8 @@ def moved(
         return ()
     at = Instant(max(at, allocation.since))
     workload = state.workload_of(allocation)
-    after = replace(allocation, state=target, since=at, **updates)
+    asked_at = _asked_at(allocation, target, at)
+    after = replace(allocation, **{"state": target, "since": at, "asked_at": asked_at, **updates})
     if target not in METERED and after.halted_at is None and allocation.state in METERED:
         after = replace(after, halted_at=at)
     if event is Event.READY:
@@ -113,6 +117,14 @@ def moved(
     if target not in METERED and allocation.state in METERED:
         changes.extend(_lapsed(state, workload, at))
     return tuple(changes)
+
+
+def _asked_at(allocation: Allocation, target: AllocationState, at: Instant) -> Instant | None:
+    """One grace that follows on another is the same; one after it ran again is a new one."""
+    if target is _S.RUNNING:
+        return None
+    ends = target in GRACE or target is _S.STOPPING
+    return at if ends and allocation.asked_at is None else allocation.asked_at
 
 
 def _lapsed(state: State, workload: Workload, at: Instant) -> Iterator[Change]:
@@ -143,14 +155,17 @@ def _workload_after(state: State, workload: Workload, allocation: Allocation, at
         backoff = state.policy.queues[workload.queue].retry.backoff_ms
         again = _waiting_again(after, at, ran)
         return replace(again, retries=workload.retries + 1, not_before=Instant(at + backoff))
-    if allocation.outcome is None:
-        return _waiting_again(after, at, ran)
+    outcome, end_reason = allocation.outcome, allocation.end_reason
+    if outcome is None:
+        if _time_left(state, workload, allocation):
+            return _waiting_again(after, at, ran)
+        outcome, end_reason = WorkloadState.EXPIRED, reason_of_end(allocation.lease)
     return replace(
         after,
-        state=allocation.outcome,
+        state=outcome,
         ended_at=at,
         ran_ms=ran,
-        end_reason=allocation.end_reason,
+        end_reason=end_reason,
         ended_by=allocation.stop_by,
         note=allocation.stop_reason or workload.note,
         exit_code=allocation.exit_code,
@@ -169,9 +184,20 @@ def _waiting_again(workload: Workload, at: Instant, ran: int) -> Workload:
 def _may_retry(state: State, workload: Workload, allocation: Allocation) -> bool:
     if allocation.end_reason == UNAVAILABLE:
         return False  # a command that isn't there isn't there the next time either
+    if allocation.last_try or not _time_left(state, workload, allocation):
+        return False
     asked = workload.request.retry_max
     limit = state.policy.queues[workload.queue].retry.max
     return workload.retries < (limit if asked is None else min(asked, limit))
+
+
+def _time_left(state: State, workload: Workload, allocation: Allocation) -> bool:
+    """Whether another attempt would have any lease. One that never ran has used up nothing."""
+    if allocation.started_at is None:
+        return True
+    ended_at = allocation.halted_at if allocation.halted_at is not None else allocation.since
+    ran = workload.ran_ms + ran_ms(allocation, ended_at)
+    return lease_left(state.policy.queues[workload.queue], workload, ran) != 0
 
 
 def ran_ms(allocation: Allocation, now: Instant) -> int:
@@ -193,12 +219,18 @@ def exited(
 ) -> tuple[Change, ...]:
     """The process ended by itself. A reason decided before (a stop on its way) stands, however it ended.
 
-    An exit within the grace counts as its own end: succeeded or failed by its code. `failure` names what went
+    An exit within the grace counts as its own end: succeeded or failed by its code, and no other try is made of it.
+    A job that ends by the signal that it got for its grace ended for the reason of that. `failure` names what went
     wrong where neither code nor signal tells it, as of a command that isn't there.
     """
     updates: dict[str, Any] = {"exit_code": code, "signal": signal}
+    if allocation.state in (_S.EXPIRING, _S.STOPPING):
+        updates["last_try"] = True
     if allocation.outcome is None:
-        if allocation.state in (_S.RESERVED, _S.STARTING):
+        by_ours = signal in _SENT_SIGNALS and state.workload_of(allocation).kind is not Kind.NOTEBOOK
+        if by_ours and allocation.state in GRACE:
+            updates |= _by_its_grace(allocation)
+        elif allocation.state in (_S.RESERVED, _S.STARTING):
             updates |= {
                 "outcome": WorkloadState.FAILED, "end_reason": "start_failed", "failure_class": failure,
             }  # fmt: skip
@@ -210,6 +242,15 @@ def exited(
             told = failure or ("signal" if signal else "exit_code" if code else None)
             updates |= {"outcome": WorkloadState.FAILED, "end_reason": "failed", "failure_class": told}
     return moved(state, allocation, Event.EXITED, at, **updates)
+
+
+def _by_its_grace(allocation: Allocation) -> dict[str, Any]:
+    """What becomes of a job that its signal ended; one that gave way to somebody else waits again."""
+    if allocation.state is _S.PREEMPTING:
+        return {}
+    if allocation.idle.phase is IdlePhase.GRACE:
+        return {"outcome": WorkloadState.CULLED, "end_reason": "idle"}
+    return {"outcome": WorkloadState.EXPIRED, "end_reason": reason_of_end(allocation.lease)}
 
 
 def cancelled(
@@ -302,19 +343,6 @@ def _stop_ordered(
     return (*changes, told, *_lapsed(state, state.workload_of(allocation), at))
 
 
-def save_answered(state: State, allocation: Allocation, at: Instant, *, actor: str) -> tuple[Change, ...]:
-    """The session has saved what it was last asked to save: a stop that waited for that is sent now."""
-    after = replace(allocation, save_answered=allocation.save)
-    if allocation.state is _S.STOPPING and stop_due_at(allocation) > at:
-        after = replace(after, stop_at=at)
-    workload = state.workload_of(allocation)
-    seen = replace(workload, version=workload.version + 1)
-    return (
-        Change(event="save_answered", before=allocation, after=after, actor=actor),
-        Change(event="workload_moved", before=workload, after=seen, actor=actor),
-    )
-
-
 def _kill_after_grace(allocation: Allocation, at: Instant) -> Instant:
     """When a cancelled job is killed: its grace from its signal, which it got already if it is in its grace. One
     that starts may have begun a moment ago."""
@@ -340,7 +368,7 @@ def _comes_back(state: State, workload: Workload, allocation: Allocation) -> boo
     """Whether the workload waits again once the devices of this attempt are free."""
     if allocation.outcome is WorkloadState.FAILED:
         return _may_retry(state, workload, allocation)
-    return allocation.outcome is None
+    return allocation.outcome is None and _time_left(state, workload, allocation)
 
 
 def _cancelled_waiting(

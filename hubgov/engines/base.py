@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Set
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hubgov.clock import Instant
-from hubgov.core.model import Allocation, ProcessId, Workload
+from hubgov.core.model import Allocation, AllocationId, ProcessId, Workload
 from hubgov.core.policy import Kind
 from hubgov.core.states import GRACE, AllocationState
 from hubgov.errors import HubgovError
@@ -108,6 +109,9 @@ class Engine(ABC):
     def attend(self, allocation: Allocation) -> None:  # noqa: B027
         """Tell the processes of a live allocation what they are to know now: the end of the lease, that its grace
         has begun. Cheap and without waiting; told twice is told once."""
+
+    def forget_all_but(self, live: Set[AllocationId]) -> None:  # noqa: B027
+        """These are all the allocations that there are: of others nothing has to be remembered."""
 
     @abstractmethod
     async def start(self, workload: Workload, allocation: Allocation) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hubgov.core.model import ProcessId
 
 DEADLINE = "deadline"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +43,15 @@ class End:
     """Why the disk took some of it not; empty if it took all."""
 
 
-class JobFolder:
-    """The folder of one allocation."""
+Trouble = Callable[[Path, Exception], None]
+"""Is told of a file that can't be read, and why."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+
+class JobFolder:
+    """The folder of one allocation. A file in it that isn't whole, as a crash may leave it, says nothing."""
+
+    def __init__(self, path: Path, trouble: Trouble = lambda path, error: None) -> None:
+        self.path, self._trouble = path, trouble
 
     def make(self) -> None:
         """Make it, and what the job may read of it."""
@@ -67,7 +73,7 @@ class JobFolder:
 
     def supervisor(self) -> ProcessId | None:
         """Who stands by the job; None as long as nobody took it, and when nobody may."""
-        return _process(self._read("begun"))
+        return self._read("begun", _process)
 
     def close(self) -> bool:
         """Let no supervisor take the job any more; False when one has. The disk decides: exactly one is first."""
@@ -79,26 +85,11 @@ class JobFolder:
 
     def status(self) -> Status:
         """As the supervisor last wrote it."""
-        found = self._read("status.json") or {}
-        return Status(
-            init=_process(found.get("init")),
-            main=_process(found.get("main")),
-            running_at_ms=found.get("running_at"),
-        )
+        return self._read("status.json", _status) or Status()
 
     def end(self) -> End | None:
         """How it ended; None while it didn't, or nobody was left to say so."""
-        found = self._read("end.json")
-        if found is None:
-            return None
-        return End(
-            at_ms=found["at"],
-            code=found["code"],
-            signal=found["signal"],
-            failure=found["failure"],
-            log_bytes=found["log_bytes"],
-            log_trouble=found["log_trouble"],
-        )
+        return self._read("end.json", _end)
 
     # --- what the engine notes ---
 
@@ -114,23 +105,53 @@ class JobFolder:
         none than two, since the second ends what cleans up after the first."""
         path = self.path / "asked"
         with contextlib.suppress(FileNotFoundError):
-            if path.read_text(encoding="ascii") == occasion:
+            if path.read_bytes() == occasion.encode():
                 return False
         draft = self.path / ".asked"
         draft.write_text(occasion, encoding="ascii")
         draft.replace(path)
         return True
 
-    def _read(self, name: str) -> Any:
+    def forget_signal(self) -> None:
+        """It goes on after all: at its own end nothing of it has to be waited for."""
+        with contextlib.suppress(OSError):
+            (self.path / "asked").unlink()
+
+    def _read(self, name: str, made_of: Callable[[Any], T]) -> T | None:
+        path = self.path / name
         try:
-            content = (self.path / name).read_bytes()
+            content = path.read_bytes()
+            return made_of(json.loads(content)) if content else None
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return json.loads(content) if content else None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            self._trouble(path, error)
+            return None
 
 
 def _process(found: Any) -> ProcessId | None:
-    if not isinstance(found, list):
+    if found is None:
         return None
     pid, start_ticks, boot_id = found
-    return ProcessId(pid=pid, start_ticks=start_ticks, boot_id=boot_id)
+    return ProcessId(pid=int(pid), start_ticks=int(start_ticks), boot_id=str(boot_id))
+
+
+def _status(found: Any) -> Status:
+    running_at = found["running_at"]
+    return Status(
+        init=_process(found["init"]),
+        main=_process(found["main"]),
+        running_at_ms=int(running_at) if running_at is not None else None,
+    )
+
+
+def _end(found: Any) -> End:
+    code, signal = (None if found[name] is None else int(found[name]) for name in ("code", "signal"))
+    return End(
+        at_ms=int(found["at"]),
+        code=code,
+        signal=signal,
+        failure=found["failure"],
+        log_bytes=int(found["log_bytes"]),
+        log_trouble=str(found["log_trouble"]),
+    )

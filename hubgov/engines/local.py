@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -95,10 +95,13 @@ class LocalEngine(Engine):
         self._folder, self._launcher, self._site = folder, launcher, site
         self._clock, self._log = clock, log
         self._wake, self._segment_bytes = wake, segment_bytes
-        self._awaited: set[ProcessRef] = set()
+        self._awaited: set[AllocationId] = set()
         self._supervisors: list[subprocess.Popen[bytes]] = []
         self._deadlines: dict[AllocationId, str] = {}
-        self._asked: set[tuple[AllocationId, int]] = set()
+        self._asked: dict[AllocationId, str] = {}
+        self._reported: dict[AllocationId, Report] = {}
+        """Of what runs: nothing of it changes before its supervisor has ended, which the kernel tells."""
+        self._unreadable: set[Path] = set()
 
     def folder_of(self, allocation: AllocationId) -> Path:
         """Where the files of an allocation are."""
@@ -159,7 +162,22 @@ class LocalEngine(Engine):
     # --- seeing ---
 
     def report(self, allocation: Allocation) -> Report:
+        known = self._reported.get(allocation.id)
+        if known is not None:
+            return known
+        report = self._read(allocation)
+        if report.stage() == "running" and report.main is not None and allocation.id in self._awaited:
+            self._reported[allocation.id] = report
+        return report
+
+    def forget_all_but(self, live: Set[AllocationId]) -> None:
         self._supervisors = [s for s in self._supervisors if s.poll() is None]
+        for memory in (self._deadlines, self._asked, self._reported):
+            for gone in memory.keys() - live:
+                del memory[gone]
+        self._unreadable = {path for path in self._unreadable if path.parent.name in live}
+
+    def _read(self, allocation: Allocation) -> Report:
         job = self._job(allocation)
         if not job.begun:
             # With processes on record it had begun: somebody took its folder away.
@@ -173,25 +191,26 @@ class LocalEngine(Engine):
             ended = Ended(at=self._instant(end.at_ms), code=end.code, signal=end.signal, failure=end.failure)
             return Report(begun=True, main=status.main, init=status.init, running_at=running_at, ended=ended)
         if alive:
-            self._await_end(job.supervisor())
+            self._await_end(allocation.id, job.supervisor())
         if alive or self.look(allocation) is not Seen.GONE:
             return known
         return self._without_word(known, job.supervisor())
 
-    def _await_end(self, supervisor: ProcessId | None) -> None:
+    def _await_end(self, allocation: AllocationId, supervisor: ProcessId | None) -> None:
         """Have the kernel tell when a supervisor has written its last word."""
         ref = _ref(supervisor)
-        if ref is None or ref in self._awaited or (fd := processes.pin(ref)) is None:
+        if ref is None or allocation in self._awaited or (fd := processes.pin(ref)) is None:
             return
         loop = asyncio.get_running_loop()
 
         def ended() -> None:
             loop.remove_reader(fd)
             os.close(fd)
-            self._awaited.discard(ref)
+            self._awaited.discard(allocation)
+            self._reported.pop(allocation, None)
             self._wake()
 
-        self._awaited.add(ref)
+        self._awaited.add(allocation)
         loop.add_reader(fd, ended)
 
     def _without_word(self, known: Report, supervisor: ProcessId | None) -> Report:
@@ -226,24 +245,28 @@ class LocalEngine(Engine):
 
     def attend(self, allocation: Allocation) -> None:
         job = self._job(allocation)
-        if not job.begun:
+        if allocation.id not in self._reported and not job.begun:
             return
         self._tell_deadline(job, allocation)
         if allocation.state in GRACE:
             self._ask_to_end(job, allocation)
+        elif self._asked.pop(allocation.id, None) is not None:
+            job.forget_signal()
 
     async def stop(self, workload: Workload, allocation: Allocation) -> None:
-        """SIGTERM to the job and all that it started, unless it had it when its grace began."""
+        """SIGTERM to the job and all that it started, unless it had it since its grace began."""
         self._ask_to_end(self._job(allocation), allocation)
 
     def _ask_to_end(self, job: JobFolder, allocation: Allocation) -> None:
-        main, _ = self._processes(allocation, job)
-        occasion = (allocation.id, allocation.lease.version)
-        if main is None or occasion in self._asked:
+        occasion = f"{allocation.id} {allocation.asked_at}"
+        if self._asked.get(allocation.id) == occasion:
             return
-        self._asked.add(occasion)
+        main, _ = self._processes(allocation, job)
+        if main is None:
+            return
+        self._asked[allocation.id] = occasion
         try:
-            if not job.note_signal(f"{allocation.id} {allocation.lease.version}"):
+            if not job.note_signal(occasion):
                 return  # by an earlier process of this service
         except OSError as error:  # a full disk: it is to be told all the same, and this process remembers
             self._log.warning("event=signal_not_noted allocation=%s error=%s", allocation.id, error)
@@ -262,7 +285,12 @@ class LocalEngine(Engine):
     # --- inside ---
 
     def _job(self, allocation: Allocation) -> JobFolder:
-        return JobFolder(self.folder_of(allocation.id))
+        return JobFolder(self.folder_of(allocation.id), self._tell_trouble)
+
+    def _tell_trouble(self, path: Path, error: Exception) -> None:
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            self._log.error("event=job_file_unreadable path=%s error=%s", path, error)
 
     def _processes(self, allocation: Allocation, job: JobFolder) -> tuple[ProcessRef | None, ProcessRef | None]:
         """Main process and pid 1 of the box: as the supervisor wrote, else as the ledger has them."""

@@ -91,6 +91,10 @@ def _within(start: Instant, end: Instant, whose: Whose | None) -> list[sa.Column
     s = schema.segment
     where: list[sa.ColumnElement[bool]] = [s.c.ended > start, s.c.began < end, s.c.milli_gpus > 0]
     if whose is not None:
-        own = sa.and_(s.c.owner == whose.owner, s.c.began >= whose.since)
+        # By when it was asked for, as the picture tells whose work is whose: what a deleted user's work used
+        # after he was deleted is not the next one's of that name.
+        w = schema.workload
+        asked = sa.exists().where(w.c.id == s.c.workload, w.c.submitted_at >= whose.since)
+        own = sa.and_(s.c.owner == whose.owner, asked)
         where.append(sa.or_(own, s.c.team.in_(whose.teams)))
     return where

@@ -356,6 +356,12 @@ class ReasonBody(Strict):
     reason: Text = ""
 
 
+class DepartedBody(ReasonBody):
+    """`ago_seconds`: how long ago the hub deleted the user, where it could not be told at once."""
+
+    ago_seconds: Annotated[int, Field(ge=0, le=10 * 366 * 86400)] = 0
+
+
 class PolicyBody(Strict):
     """A policy as YAML text. `name` is the file's name in messages."""
 

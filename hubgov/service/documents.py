@@ -162,7 +162,7 @@ class Desk:
         """What is to be said of it besides its state: a word that was noted, else what went wrong."""
         failure = workload.failure_class
         if workload.note or failure not in texts.FAILURES:
-            return workload.note
+            return texts.word(texts.NOTES, workload.note, self.lang)
         facts = {"command": next(iter(workload.request.command), ""), "cwd": workload.request.cwd or "~"}
         return texts.word(texts.FAILURES, str(failure), self.lang, **facts, signal=workload.signal or 0)
 
@@ -183,7 +183,8 @@ class Desk:
             return self.reader.headline(decision, workload)
         reason = texts.word(texts.END_REASONS, workload.end_reason or "completed", self.lang)
         if workload.ended_by and may_read(self.actor, self.state.policy, workload):
-            reason += texts.word(texts.WORDS, "stopped_by", self.lang, who=workload.ended_by, why=workload.note)
+            why = self._note(workload)
+            reason += texts.word(texts.WORDS, "stopped_by", self.lang, who=workload.ended_by, why=why)
         return texts.say("ended", self.lang, reason=reason)
 
     def state_word(self, workload: Workload) -> str:

@@ -177,7 +177,7 @@ ROUTES: tuple[Route, ...] = (
     _post(f"/workloads/{ID}/ended", servers.EndedReport, "A server's process ended", bodies.EndedBody, 204),
     _post(
         f"/owners/{NAME.format('user')}/departed", servers.Departed, "The hub deleted a user",
-        bodies.ReasonBody, 204,
+        bodies.DepartedBody, 204,
     ),
     _get(
         f"/servers/{NAME.format('user')}/{NAME.format('server')}/receipt", servers.ReceiptOfServer,

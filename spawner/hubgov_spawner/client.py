@@ -138,9 +138,10 @@ class Client:
         path = f"/workloads/{quote(workload, safe='')}"
         await self._ask("DELETE", path, body={"reason": reason, "now": now}, within=within)
 
-    async def departed(self, user: str, *, within: float = 0.0) -> None:
-        """The hub deletes this user: who has the name next is another."""
-        await self._ask("POST", f"/owners/{quote(user, safe='')}/departed", body={"reason": ""}, within=within)
+    async def departed(self, user: str, *, ago_seconds: int = 0, within: float = 0.0) -> None:
+        """The hub deleted this user so long ago: who has the name next is another."""
+        body = {"reason": "", "ago_seconds": ago_seconds}
+        await self._ask("POST", f"/owners/{quote(user, safe='')}/departed", body=body, within=within)
 
     async def receipt(self, user: str, server: str) -> Receipt | None:
         """The receipt of the server's last session; None when there is none."""

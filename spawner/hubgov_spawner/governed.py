@@ -21,6 +21,7 @@ from hubgov import errors, processes
 from hubgov.wire import Launch, ProcessRef, Workload
 from hubgov_spawner import choices, options, options_form, overview, page_texts, progress, receipts, refusals
 from hubgov_spawner.client import Client, ServiceError
+from hubgov_spawner.leaving import Leaving
 from hubgov_spawner.parting import STOPPING_SECONDS, announce, wait_with_routes
 from hubgov_spawner.reports import Held, Reporter
 from hubgov_spawner.standing import Standing, goes_with_user
@@ -36,7 +37,7 @@ NO_DEVICES = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 _OURS = re.compile(r"HUBGOV_\w+|\w+_VISIBLE_DEVICES")
 
 
-class GovernedMixin(Standing):
+class GovernedMixin(Leaving, Standing):
     """Put before any spawner class: `class MySpawner(GovernedMixin, SomeSpawner)`."""
 
     hubgov_url = Unicode(
@@ -81,6 +82,7 @@ class GovernedMixin(Standing):
         self._changed = asyncio.Event()
         log: Any = self.log
         getattr(log, "logger", log).addFilter(refusals.EVERYDAY)
+        self._tell_departures_later()
 
     @default("start_timeout")
     def _default_start_timeout(self) -> int:
@@ -171,6 +173,7 @@ class GovernedMixin(Standing):
     async def _governed_start(self, began: float) -> str:
         client = self.hubgov_client(self._lang)
         options.check_user(self.user.name)
+        await self.tell_departures()
         given = self.user_options or {}
         wanted = options.checked(options.parted(given)[0] if self.hubgov_site_form else given)
         # Room for the start itself, also where a site made start_timeout shorter.
@@ -381,24 +384,19 @@ class GovernedMixin(Standing):
 
     async def delete_forever(self) -> None:
         """Cancel a ticket that still waits: a server that was deleted must not start. With the user's first server
-        goes the user, unless another server of his keeps the hub from that.
+        goes the user, and all that he has in the service, unless another server of his keeps the hub from that.
 
         The wrapped spawner is told in any case: the hub deletes the user whatever comes of this.
         """
         try:
-            await self._cancel_ticket()
             if goes_with_user(self):
-                await self._departed()
+                await self.departed()
+            else:
+                await self._cancel_ticket()
         finally:
             removed = super().delete_forever()
             if removed is not None:
                 await removed
-
-    async def _departed(self) -> None:
-        try:
-            await self.hubgov_client(self._lang).departed(self.user.name, within=REPORT_SECONDS)
-        except ServiceError as error:
-            raise refusals.of_service(error, self._lang) from error
 
     async def _cancel_ticket(self) -> None:
         ticket = await self._live_ticket(self.name)

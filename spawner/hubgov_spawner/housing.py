@@ -107,6 +107,13 @@ class Housing(_Base):  # type: ignore[misc]
         if removed is not None:
             await removed
 
+    async def predecessor_left_at(self) -> float | None:
+        """When somebody else of this name was gone at the latest, in seconds since 1970: for who has it now, and
+        hasn't been here yet. None for everybody else."""
+        register, user, living = self._register(), *self._hub_user()
+        follows = await asyncio.to_thread(register.follows_another, user, living)
+        return user.created_seconds if follows else None
+
     def _register(self) -> owners.Register:
         return owners.Register(state_dir=self.state_dir, uid_base=self.uid_base, log=self.log)
 

@@ -54,6 +54,11 @@ class HubUser:
         """What stays when the user is renamed."""
         return self.id, self.created
 
+    @property
+    def created_seconds(self) -> float:
+        """The time of creation in seconds since 1970."""
+        return datetime.fromisoformat(self.created).replace(tzinfo=UTC).timestamp()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
@@ -117,6 +122,15 @@ class Register:
                 _write(folder, [*lines, entry])
             return entry
 
+    def follows_another(self, user: HubUser, living: Set[Key]) -> bool:
+        """Whether this user is new here and another had the name, who was deleted or is seen to be missing."""
+        with self._held() as folder:
+            lines = _read(folder)
+        if any(line.key == user.key for line in lines):
+            return False
+        named = [x for x in _latest(lines).values() if x.name == user.name and x.key not in living]
+        return any(x.retired or _others_live(lines, x, living) for x in named)
+
     def retire(self, user: HubUser, living: Set[Key]) -> None:
         """The hub deletes this user: whoever gets the name next is somebody else, and gets another home."""
         with self._held() as folder:
@@ -157,7 +171,7 @@ class Register:
         if not named:
             return None
         last = max(named, key=lines.index)
-        if any(line.database == last.database and line.key in living for line in lines):
+        if _others_live(lines, last, living):
             self.log.warning(
                 "User %s is not who had this name before: the home is a new one, the former files stay in %s",
                 user.name,
@@ -174,7 +188,7 @@ class Register:
             return None
         path = os.path.join(self.state_dir, HOMES, home)
         born = _born(path)
-        if born is not None and _seconds(user.created) > born + 1:
+        if born is not None and user.created_seconds > born + 1:
             self.log.warning("The home %s is older than user %s, so it is another's and stays", path, user.name)
             return None
         self.log.info("The home %s is entered for user %s", path, user.name)
@@ -197,6 +211,11 @@ class Register:
 def _owner(user: HubUser, database: int, *, number: int, uid: int, home: str, retired: bool = False) -> Owner:
     facts = {"name": user.name, "user_id": user.id, "created": user.created}
     return Owner(number=number, uid=uid, home=home, database=database, retired=retired, **facts)  # type: ignore[arg-type]
+
+
+def _others_live(lines: list[Owner], missing: Owner, living: Set[Key]) -> bool:
+    """Whether the database that knew the missing one is still the hub's: then he was taken out of it."""
+    return any(line.database == missing.database and line.key in living for line in lines)
 
 
 def _latest(lines: list[Owner]) -> dict[int, Owner]:
@@ -222,10 +241,6 @@ def _born(path: str) -> int | None:
         return None
     text = said.stdout.strip()
     return int(text) if text.isdecimal() and int(text) > 0 else None
-
-
-def _seconds(created: str) -> float:
-    return datetime.fromisoformat(created).replace(tzinfo=UTC).timestamp()
 
 
 # --- the file --------------------------------------------------------------------------------------------

@@ -5,10 +5,17 @@ from __future__ import annotations
 from hubgov.wire import ProcessRef
 from hubgov_spawner.boxed import BoxedSpawner
 from hubgov_spawner.governed import GovernedMixin
+from hubgov_spawner.quarters import Quarters
 
 
 class HubGovSpawner(GovernedMixin, BoxedSpawner):
     """A governed server in a box of its own, with the devices that were granted and no others."""
+
+    async def quarters(self) -> Quarters:
+        """As of every box. No job runs in this user's home before the service knows that another of the same name
+        left: what it was asked for by him would run here."""
+        await self.tell_departures()
+        return await super().quarters()
 
     def box_device_nodes(self) -> tuple[str, ...]:
         """The device nodes of the grant."""

@@ -153,3 +153,28 @@ def test_what_can_never_start_fails_with_what_was_said(tmp_path: Path) -> None:
             house.check()
 
     asyncio.run(story())
+
+
+def test_one_that_can_not_be_looked_at_keeps_no_service_from_starting(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with a_house(tmp_path, policy=BOTH) as house:
+            engine = with_two_engines(house)
+            broken, fine = await evaluate(house), await evaluate(house)
+            await house.tick()
+            await house.tick()
+            ended = Ended(at=house.clock.now(), code=0)
+            engine.known[house.allocation(fine).id] = Report(begun=True, main=MAIN, running_at=1, ended=ended)
+            spoiled = house.allocation(broken).id
+            report = engine.report
+
+            def reported(allocation: Allocation) -> Report:
+                if allocation.id == spoiled:
+                    raise ValueError("half a file")
+                return report(allocation)
+
+            engine.report = reported  # type: ignore[method-assign]
+            house.reconciler = Reconciler(house.governor, (house.engine, engine), house.attachments, LOG)
+            await house.reconciler.take_stock()
+            assert (house.state(broken), house.state(fine)) == ("starting", "releasing")
+
+    asyncio.run(story())

@@ -97,6 +97,7 @@ def test_asked_after_a_window_stopped_after_confirm_and_grace() -> None:
     play.pass_time(PERIOD_MS)
     assert play.state_of("w") == "stopping"
     assert (play.bound("w").outcome, play.bound("w").end_reason) == ("culled", "idle")
+    assert play.bound("w").kill_at == play.now, "a job had its signal when the grace began"
     assert {s.kind for s in play.bound("w").idle.evidence} == set(SignalKind)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubgov.engines import job_log
-from hubgov.engines.job_folder import JobFolder
+from hubgov.engines.job_folder import JobFolder, Status
 from hubgov.engines.local import PLAIN_PYTHON
 from hubgov.service.handlers.logs import whole
 
@@ -99,3 +99,32 @@ def test_pieces_of_a_text_are_texts(text: str, size: int) -> None:
 )
 def test_what_is_no_text_does_not_hold_up(data: bytes, kept: bytes) -> None:
     assert whole(data) == kept
+
+
+NAMES = ["begun", "status.json", "end.json"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "content", [b"{", b"\xff\xfe", b"null", b"[]", b"[1]", b"{}", b'"x"', b"7", b'{"at": "x"}', b"\0" * 2048]
+)
+def test_a_file_that_is_not_whole_says_nothing(tmp_path: Path, name: str, content: bytes) -> None:
+    told: list[Path] = []
+    job = JobFolder(tmp_path, lambda path, error: told.append(path))
+    (tmp_path / name).write_bytes(content)
+    assert (job.supervisor(), job.status(), job.end()) == (None, Status(), None)
+    assert set(told) == ({tmp_path / name} if (name, content) != ("begun", b"null") else set())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_that_can_not_be_read_says_nothing_either(tmp_path: Path, name: str) -> None:
+    told: list[str] = []
+    (tmp_path / name).mkdir()  # the nearest to a broken disk
+    job = JobFolder(tmp_path, lambda path, error: told.append(type(error).__name__))
+    assert (job.supervisor(), job.status(), job.end()) == (None, Status(), None)
+    assert told == ["IsADirectoryError"]
+
+
+def test_what_it_was_asked_may_be_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "asked").write_bytes(b"\xff")
+    assert JobFolder(tmp_path).note_signal("1")

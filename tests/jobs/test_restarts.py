@@ -200,6 +200,18 @@ def test_a_hub_that_is_away_keeps_jobs_waiting_and_none_fails(fresh: Jobs) -> No
     assert result(fresh.ended(workload)) == ("succeeded", "completed", 0, None, 1)
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_hub_that_does_not_let_the_service_in_fails_no_job(fresh: Jobs, status: int) -> None:
+    fresh.start()
+    fresh.hub.quarters = lambda name: (status, {"message": "no"})
+    workload = fresh.submit("amy", PYTHON, "-c", COUNTS)["id"]
+    until(lambda: "event=service_not_let_in" in fresh.log(), 20, "it to be said")
+    assert fresh.show(workload)["state"] == "admitted"
+    fresh.hub.quarters = fresh.quarters
+    assert result(fresh.ended(workload)) == ("succeeded", "completed", 0, None, 1)
+    assert fresh.log().count("event=service_not_let_in") == 1
+
+
 def test_an_owner_without_a_home_is_told_so(fresh: Jobs) -> None:
     fresh.start()
     fresh.hub.quarters = lambda name: (501, {"message": "this hub's spawner keeps no homes on this machine"})

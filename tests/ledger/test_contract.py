@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 import sqlalchemy as sa
-from builders import HOUR_MS, START, Play, PolicyBuilder, a_policy, a_workload, snapshot
+from builders import HOUR_MS, MINUTE_MS, START, Play, PolicyBuilder, a_policy, a_workload, snapshot
 from core.test_histories import History
 from core.test_histories import site as any_site
 from hypothesis import settings
@@ -172,6 +172,37 @@ def test_the_usage_of_a_period_is_that_of_its_segments_cut_at_its_edges(written:
     assert sum(u.milli_gpu_ms for _, u in of_bo) == sum(total for key, total in wanted.items() if key[2] == "bo")
     assert nothing == earlier == []
     assert sum(u.milli_gpu_ms for _, u in real) == sum(wanted.values()), "the story's devices are real ones"
+
+
+def test_usage_is_the_owners_by_when_its_work_was_asked_for(written: Begin) -> None:
+    """What ran on after its owner was deleted began no earlier than the next of that name came, and isn't his."""
+    play = written(site())
+    play.run("former", owner="bo", team="B", gpus=1)
+    play.tick(HOUR_MS)
+    since = play.now
+    play.cancel("former")
+    play.tick(MINUTE_MS)
+    play.gone("former")
+    play.run("latter", owner="bo", team="B", gpus=1)
+    play.tick(HOUR_MS)
+    play.finish("latter")
+    spans = [(Instant(START), play.now)]
+    with play.ledger.reading() as connection:
+        head = usage.head(connection)
+
+        def used(since: Instant, teams: tuple[str, ...] = ()) -> int:
+            whose = Whose(owner="bo", since=since, teams=teams)
+            found = usage.usage(connection, spans, ["team"], whose, simulated=True, up_to=head)
+            return sum(u.milli_gpu_ms for _, u in found)
+
+        whole = used(Instant(0))
+        latter = sum((s.ended - s.began) * s.milli_gpus for s in reading.segments_of(connection, "latter"))
+        begun_later = [s for s in reading.segments_of(connection, "former") if s.began >= since and s.milli_gpus]
+        assert begun_later, "the stop of the former one's work is a span of its own, within the latter's time"
+        assert used(since) == latter == HOUR_MS * 1000
+        assert whole > used(since)
+        assert used(Instant(play.now)) == 0
+        assert used(Instant(play.now), ("B",)) == whole, "who leads the team answers for both"
 
 
 def test_no_share_of_a_device_outlives_its_allocation(written: Begin) -> None:

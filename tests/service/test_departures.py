@@ -56,6 +56,29 @@ def test_only_the_spawner_tells_of_it(service: ServiceUnderTest, who: str) -> No
     refused(service.call(who, "POST", "/owners/amy/departed", {"reason": ""}), 403, "not_allowed")
 
 
+def test_what_still_runs_is_stopped_and_said_why(fresh: ServiceUnderTest) -> None:
+    fresh.start()
+    workload = fresh.run("bo")
+    told = {"reason": "", "ago_seconds": 0}
+    assert fresh.call("spawner", "POST", "/owners/bo/departed", told).status_code == 204
+    end(fresh, workload["id"])
+    path = f"/workloads/{workload['id']}"
+    shown = fresh.call("admin", "GET", path).json()
+    assert (shown["state"], shown["end_reason"]) == ("cancelled", "admin")
+    assert shown["note"] == "the hub deleted the user"
+    assert shown["note"] in shown["headline"]
+    chinese = fresh.call("admin", "GET", path, headers={"Accept-Language": "zh"}).json()
+    assert chinese["note"] == "hub 已删除该用户"
+    costs = fresh.call("bo", "GET", "/costs", params={"by": "user", "include_simulated": "1"}).json()
+    assert costs["items"] == []
+
+
+def test_a_departure_lies_in_no_future(service: ServiceUnderTest) -> None:
+    refused(
+        service.call("spawner", "POST", "/owners/x/departed", {"reason": "", "ago_seconds": -1}), 400, "invalid"
+    )
+
+
 def test_it_is_known_after_a_restart(fresh: ServiceUnderTest) -> None:
     fresh.start()
     workload = fresh.run("bo")

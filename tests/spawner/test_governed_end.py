@@ -305,7 +305,7 @@ def test_a_user_who_is_deleted_is_said_to_have_left(name: str, active: bool, tol
         spawner = a_spawner(service, server_name=name)
         spawner.user.spawners = {name: spawner, "other": SimpleNamespace(active=active)}
         await spawner.delete_forever()
-        assert ("POST", "/owners/amy/departed", {"reason": ""}) in service.asked or not told
+        assert ("POST", "/owners/amy/departed", {"reason": "", "ago_seconds": 0}) in service.asked or not told
         assert len(service.told("departed")) == told
 
     run(scenario)
@@ -329,7 +329,7 @@ def test_what_stands_behind_is_told_of_a_deletion_whatever_the_service_says(serv
     deleted: list[str] = []
 
     async def scenario() -> None:
-        service.failing["GET"] = 403, "not_allowed"
+        service.failing["departed"] = 403, "not_allowed"
         spawner = a_spawner(service)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(Spawner, "delete_forever", lambda self: deleted.append(self.user.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 from hubgov import wire
 from hubgov.control.actor import check_own
@@ -35,6 +36,7 @@ class Logs(WorkloadReader):
         if attempt > workload.attempt:
             raise NotFound(f"{workload.id} has no attempt {attempt}", hint=f"hubgov show {workload.id}")
         folder = self.services.log_folder(AllocationId(f"{workload.id}.{attempt}"))
+        self._refuse_removed(workload, attempt, folder)
         deadline = time.monotonic() + wait
         while True:
             part = await asyncio.to_thread(job_log.read, folder, offset, limit)
@@ -56,6 +58,18 @@ class Logs(WorkloadReader):
                 trouble=part.trouble,
             )
         )
+
+    def _refuse_removed(self, workload: Workload, attempt: int, folder: Path) -> None:
+        """NotFound for what was kept as long as the policy says, and is gone."""
+        after_ms = self.governor.state.policy.archive.get("logs_after_ms")
+        if after_ms is None or workload.ended_at is None or folder.exists():
+            return
+        if self.governor.clock.now() - workload.ended_at >= after_ms:
+            raise NotFound(
+                f"the log of {workload.id}, attempt {attempt}, is removed",
+                code="log_removed",
+                hint="logs are kept for archive.logs_after of the policy",
+            )
 
     def _over(self, workload: Workload, attempt: int) -> bool:
         """Whether nothing will be written any more, also where nobody was left to say so."""

@@ -18,11 +18,11 @@ from hubgov.ledger import reading
 from hubgov.service import environment, idle_documents, spawn_options
 from hubgov.service.bodies import (
     AttemptBody,
+    DepartedBody,
     EndedBody,
     ProcessBody,
     ProcessesBody,
     ReadyBody,
-    ReasonBody,
     SaveBody,
     StoppingBody,
 )
@@ -206,8 +206,8 @@ class ReceiptOfServer(ReceiptOfWorkload):
 class Departed(WorkloadReader):
     async def post(self, user: str) -> None:
         """The hub deleted this user: the next of that name is another."""
-        self.body(ReasonBody)
-        await self.governor.do(lambda unit: session.departed(unit, user, self.actor))
+        ago_ms = self.body(DepartedBody).ago_seconds * 1000 * self.governor.clock.rate
+        await self.governor.do(lambda unit: session.departed(unit, user, self.actor, ago_ms=ago_ms))
         self.reply(None, 204)
 
 
