@@ -141,7 +141,7 @@ async def kernel_ended(house: House) -> Actor:
     before = await house.run(workload)
     ending = KernelEnding(id="k", path="a.ipynb", since=house.clock.now(), asked_at=house.clock.now())
     asked = Change(
-        event="kernel_ending", before=before, after=replace(before, kernels_ending=(ending,)), actor=SERVICE
+        event="kernel_end_asked", before=before, after=replace(before, kernels_ending=(ending,)), actor=SERVICE
     )
     await house.do(lambda unit: unit.write([asked]))
     await house.do(lambda unit: session.kernel_ended(unit, workload, person("amy"), "k", ""))
