@@ -120,6 +120,8 @@ class StandInHub:
         if method == "DELETE":
             self.stops.append(path)
             self.on_stop(path)
+            _, user, _, *server = path.strip("/").split("/")
+            self.servers.get(user, {}).pop("".join(server), None)
             return 204, None
         name = path.removeprefix("/users/")
         return 200, {"name": name, "servers": self.servers.get(name, {})}

@@ -27,6 +27,8 @@ ATTACH_PATIENCE_MS = 10_000
 """How long a grant waits for the spawner that was attached before the service starts the server itself."""
 REPEAT_MS = 5_000
 """The least time between two sendings of one effect."""
+LOOK_MS = 1_000
+"""The least time between two questions whether a controller still knows of something that ends."""
 REPORT_PATIENCE_MS = 7_000
 """How long a seen end waits for the spawner's report, which knows the exit code: the hub polls every 5 s."""
 PROBES_TO_LOSE = 3
@@ -273,7 +275,7 @@ class Reconciler:
         if engine.look(allocation) is not Seen.GONE or self._still_held(allocation):
             return False
         if not engine.sees(allocation):  # it may run elsewhere until its controller says that it doesn't
-            self._send(allocation, "gone", lambda: self._gone_if_unknown(engine, allocation))
+            self._send(allocation, "gone", lambda: self._gone_if_unknown(engine, allocation), every_ms=LOOK_MS)
             return False
         self._send(allocation, "gone", lambda: self._governor.do(lambda unit: session.gone(unit, allocation.id)))
         return True
@@ -282,11 +284,18 @@ class Reconciler:
         if await engine.knows(self._governor.state.workload_of(allocation)) is Knows.NO:
             await self._governor.do(lambda unit: session.gone(unit, allocation.id))
 
-    def _send(self, allocation: Allocation, what: str, effect: Callable[[], Awaitable[None]]) -> None:
+    def _send(
+        self,
+        allocation: Allocation,
+        what: str,
+        effect: Callable[[], Awaitable[None]],
+        *,
+        every_ms: int = REPEAT_MS,
+    ) -> None:
         """Send an effect unless the same is under way or was sent a moment ago."""
         key = (allocation.id, what)
         now = self._governor.clock.now()
-        if key in self._flying or now - self._sent.get(key, 0) < REPEAT_MS * self._governor.clock.rate:
+        if key in self._flying or now - self._sent.get(key, 0) < every_ms * self._governor.clock.rate:
             return
         self._sent[key] = now
         self._flying[key] = asyncio.create_task(self._carry_out(key, effect))

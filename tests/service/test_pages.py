@@ -167,7 +167,7 @@ def test_the_button_of_the_page_cancels(service: ServiceUnderTest, waiting: str)
     assert service.show(waiting)["state"] == "cancelled"
     again = _page(service, f"wait/{waiting}")
     assert again.status_code == 200
-    assert "This request is over" in again.text
+    assert "its owner stopped it" in again.text
     home = _page(service, "", who="amy")
     assert home.status_code == 200
     assert "SIMULATED" in home.text
