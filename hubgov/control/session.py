@@ -180,7 +180,8 @@ def departed(unit: Unit, name: str, actor: Actor, *, ago_ms: int = 0) -> None:
     for workload in sorted(theirs, key=lambda w: w.seq):
         unit.write(
             cancelled(
-                unit.state, workload, unit.now, actor=actor.principal, reason="user_departed", code="admin", now=True
+                unit.state, workload, unit.now, actor=actor.principal, reason="user_departed", code="admin",
+                now=True,
             )
         )  # fmt: skip
 
