@@ -70,8 +70,10 @@ def notice(text: str) -> str:
 def form(found: Mapping[str, Any], lang: str, choice: Choice | None = None, *, reason: str = "") -> str:
     """The form of an answer of GET /spawn-options, filled in as `choice` says. `reason` is HTML, shown on top."""
     profiles, projects = found.get("profiles", ()), found.get("projects", ())
-    if not profiles or not projects:
+    if not projects:
         return notice(say("empty", lang))
+    if not profiles:
+        return notice(say("no_profiles", lang))
     possible = [p for p in profiles if p["decision"]["outcome"] != "refused"]
     refused = [p for p in profiles if p["decision"]["outcome"] == "refused"]
     last, wanted = found.get("last") or {}, choice.fields if choice else {}

@@ -123,6 +123,10 @@ PAGE: Mapping[str, tuple[str, str]] = {
         "anything keeps its position.",
         "该服务器已有请求 {id} 在排队。在此提交会替换它；若各项都不超过原请求，则保留原有位置。",
     ),
+    "no_profiles": (
+        "The policy offers no profile for notebooks yet. Ask an administrator to add one under spawn_profiles.",
+        "策略尚未提供笔记本配置。请管理员在 spawn_profiles 中添加。",
+    ),
     "form_offline": (
         "Availability is unknown: the service that grants GPUs does not answer. Running servers go on. "
         "Load this page again in a minute.",

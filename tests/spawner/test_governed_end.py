@@ -343,7 +343,7 @@ def test_what_stands_behind_is_told_of_a_deletion_whatever_the_service_says(serv
 STATE = {"get_state", "load_state", "clear_state"}
 MEANT = {
     GovernedMixin: {"start", "stop", "poll", "progress", "rename", "delete_forever", "run_post_stop_hook"}
-    | {"get_env", "get_url"}
+    | {"get_env", "get_url", "get_options_form", "run_options_from_form"}
     | STATE,
     Standing: {"poll"},
     Housing: {"delete_forever"} | STATE,

@@ -116,11 +116,15 @@ def test_simulated_cards_are_said_to_be() -> None:
     assert "SIMULATED" in options_form.form(answer(simulated=True), "en")
 
 
-@pytest.mark.parametrize("change", [{"profiles": []}, {"projects": []}])
-def test_who_has_nothing_is_told_whom_to_ask(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"profiles": []}, "add one under spawn_profiles"), ({"projects": []}, "add you to the group of your team")],
+)
+def test_who_has_nothing_is_told_whom_to_ask(change: dict[str, Any], told: str) -> None:
     fields = Fields(options_form.form(answer(**change), "en"))
     assert fields.inputs == []
-    assert "Ask the lead of your team" in fields.text
+    assert "Ask an administrator" in fields.text
+    assert told in fields.text
 
 
 def test_every_name_is_escaped() -> None:
