@@ -1,6 +1,7 @@
 # Functions to install hubgov into ROOT/.venv; sourced by deploy/up and tests/run.
 #
-# install_hubgov ROOT EXTRAS: makes the environment, builds the Lab bundle, installs hubgov[demo,EXTRAS].
+# install_hubgov ROOT EXTRAS: makes the environment, compiles the translations, builds the Lab bundle,
+# installs hubgov[demo,EXTRAS].
 # Done again only when what it depends on has changed.
 
 say() { printf 'hubgov: %s\n' "$*" >&2; }
@@ -79,6 +80,22 @@ pip_install() {
 # A digest of the files that an installation depends on.
 digest_of() { (cd "$1" && shift && find "$@" -type f -not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/.yarn/*' -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-32); }
 
+ensure_babel() { "$1/.venv/bin/python" -c 'import babel' 2>/dev/null || pip_install "$1" babel; }
+
+# What programs read of the translations, where a catalogue is newer.
+build_texts() {
+  local root=$1 po compiled
+  for po in "$root"/hubgov/locale/*/LC_MESSAGES/*.po "$root"/extensions/lab/locale/*.po; do
+    case "$po" in */LC_MESSAGES/*) compiled="${po%.po}.mo" ;; *) compiled="${po%.po}.json" ;; esac
+    [ -f "$compiled" ] && ! [ "$po" -nt "$compiled" ] && continue
+    say "compiling the translations"
+    ensure_babel "$root"
+    quiet "$root/.venv/bin/python" "$root/deploy/catalogues.py" compile ||
+      fail "the translations could not be compiled" "see the messages above; ./deploy/texts compile does it alone"
+    return 0
+  done
+}
+
 build_lab() {
   local root=$1 stamp="$1/.venv/.lab-built" wanted
   wanted=$(digest_of "$root" extensions/lab)
@@ -112,6 +129,7 @@ install_hubgov() {
   local root=$1 extras=$2 stamp wanted
   unset PYTHONDONTWRITEBYTECODE # without .pyc every start of every server pays for compiling
   make_venv "$root"
+  build_texts "$root"
   build_lab "$root"
   stamp="$root/.venv/.hubgov-installed-${extras:-demo}"
   wanted=$(digest_of "$root" pyproject.toml deploy/constraints.txt deploy/overrides.txt extensions/lab extensions/jupyter-config)

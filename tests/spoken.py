@@ -50,12 +50,11 @@ def blanks(text: str) -> list[str]:
     return sorted(set(re.findall(r"{(\w+)}", text)))
 
 
-def untranslated(texts: Iterable[str], rows: Iterable[tuple[str, str]]) -> list[str]:
+def untranslated(texts: Iterable[str], phrases: Phrases) -> list[str]:
     """The texts that no row says in Chinese with every value that was filled in."""
-    phrases = Phrases(rows)
     missing = []
     for text in sorted(texts):
-        said = phrases.say(text) or ""
+        said = phrases.say(text, "zh") or ""
         if not _CHINESE.search(said) or any(value not in said for value in re.findall(r"X\d", text)):
             missing.append(text)
     return missing

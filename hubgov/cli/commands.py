@@ -13,8 +13,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from hubgov import __version__
 from hubgov.cli.cli_texts import text
 from hubgov.cli.help_texts import help_in
-from hubgov.cli.lazy import GROUPS, VERBS
-from hubgov.texts import pick
+from hubgov.cli.lazy import GROUPS, VERBS, verb_help, verb_more
 
 _WIDTH = {"max_content_width": 100}
 
@@ -25,11 +24,11 @@ class VerbGroup(TyperGroup):
     def __init__(self, prefix: str, lang: str, **attributes: Any) -> None:
         super().__init__(rich_markup_mode=None, context_settings=_WIDTH, invoke_without_command=True, **attributes)
         self.prefix, self.lang = prefix, lang
-        rows = {name.removeprefix(prefix): verb.help for name, verb in VERBS.items() if name.startswith(prefix)}
-        self.rows: dict[str, tuple[str, str]] = {}
-        for name, help_ in rows.items():
-            first = name.split(" ")[0]
-            self.rows[first] = help_ if first == name else GROUPS[first]
+        self.rows: dict[str, str] = {}
+        for name in (name for name in VERBS if name.startswith(prefix)):
+            shown = name.removeprefix(prefix)
+            first = shown.split(" ")[0]
+            self.rows[first] = verb_help(name, lang) if first == shown else GROUPS.pick(first, lang)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; without one, show what there is."""
@@ -57,7 +56,7 @@ class VerbGroup(TyperGroup):
             params = _common_options()
             for param in params:
                 param.help = help_in(param.help, self.lang)
-            title = pick(GROUPS[name], self.lang)
+            title = GROUPS.pick(name, self.lang)
             return VerbGroup(name + " ", self.lang, name=cmd_name, help=title, params=params)
         return None
 
@@ -74,7 +73,7 @@ class VerbGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section(text("commands", self.lang)):
-            formatter.write_dl([(name, pick(help_, self.lang)) for name, help_ in self.rows.items()])
+            formatter.write_dl(list(self.rows.items()))
 
 
 class VerbCommand(TyperCommand):
@@ -110,7 +109,7 @@ def command(name: str, lang: str) -> Any:
     made = _typer_command(getattr(importlib.import_module(module), function))
     made.lang = lang
     made.name = name.split(" ")[-1]
-    made.help = (" " if lang == "en" else "").join(filter(None, (pick(verb.help, lang), pick(verb.more, lang))))
+    made.help = (" " if lang == "en" else "").join(filter(None, (verb_help(name, lang), verb_more(name, lang))))
     made.epilog = f"{text('example', lang)} {verb.example}"
     made.context_settings = _WIDTH
     for param in made.params:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
+from hubgov.catalogue import Texts
 from hubgov.cli.cli_texts import FAILURES, HINTS, fill
 from hubgov.cli.flags import as_flags
 from hubgov.cli.help_texts import usage_in
@@ -132,8 +133,8 @@ def _exit_code(error: HubgovError) -> int:
             return FAILED
 
 
-def _said(table: Mapping[str, tuple[str, str]], error: HubgovError, screen: Screen) -> str:
+def _said(table: Texts, error: HubgovError, screen: Screen) -> str:
     """The table's text for an error of the program's own, in the reader's language; empty for one it hasn't got."""
     if error.code not in table:
         return ""
-    return fill(table[error.code], screen.lang, {**error.details, "message": error.message})
+    return fill(table, error.code, screen.lang, {**error.details, "message": error.message})

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from hubgov.cli.cli_texts import COLUMNS, text
-from hubgov.texts import LANGUAGES, pick
+from hubgov.texts import LANGUAGES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -118,7 +118,7 @@ class Screen:
             self.remark(self.text("left_out", columns=", ".join(left_out)))
 
     def _title(self, column: str) -> str:
-        return pick(COLUMNS[column], self.lang)
+        return COLUMNS.pick(column, self.lang)
 
     def _kept(self, table: Table, width: int) -> list[int]:
         """The places of the columns that there is room for."""
@@ -149,7 +149,7 @@ class Screen:
         drawn.add_column(overflow="fold")
         for key, value in pairs:
             style = value.style if isinstance(value, Cell) else ""
-            drawn.add_row(Text(pick(COLUMNS[key], self.lang)), Text(visible(_text(value)), style=style))
+            drawn.add_row(Text(self._title(key)), Text(visible(_text(value)), style=style))
         self._console().print(drawn)
 
     def clear(self) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from hubgov import texts
+
 from . import problem_texts
 
 Path = tuple[str | int, ...]
@@ -38,11 +40,11 @@ class Problem:
     def told(self, lang: str) -> str:
         """`FILE:LINE: CODE: message; hint`, the form that editors and terminals can jump by, in a language."""
         where = f"{self.file}:{self.line}" if self.line else self.file
-        mark, then = ("警告 ", "；") if lang == "zh" else ("warning ", "; ")
         text = problem_texts.message(self.message, lang)
         if self.hint:
-            text += then + problem_texts.hint(self.hint, lang)
-        return f"{where}: {mark if self.severity == 'warning' else ''}{self.code}: {text}"
+            text = texts.joined((text, problem_texts.hint(self.hint, lang)), lang)
+        mark = problem_texts.MARKS.pick(self.severity, lang)
+        return f"{where}: {mark}{self.code}: {text}"
 
 
 def problem_at(

@@ -106,11 +106,10 @@ def _templates(prefix: str) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    words = {**PAGE, **PANEL}
     environment.globals["short"] = _short
     environment.globals["gib"] = _gib
     environment.globals["icon"] = lambda state: _ICONS.get(state, "·")
-    environment.globals["t"] = lambda key, lang, **facts: texts.word(words, key, lang, **facts)
+    environment.globals["t"] = _page_word
     environment.globals["state_word"] = lambda state, lang: texts.word(texts.STATES, state, lang)
     environment.globals["reason_word"] = lambda code, lang: texts.word(texts.REASONS, code, lang)
     environment.globals["extension_word"] = lambda state, lang: texts.word(texts.EXTENSION_STATES, state, lang)
@@ -118,6 +117,11 @@ def _templates(prefix: str) -> jinja2.Environment:
     environment.globals["money"] = lambda cost: texts.money(cost.amount, cost.currency)
     environment.globals["static"] = lambda name: f"{prefix}static/{name}"
     return environment
+
+
+def _page_word(key: str, lang: str, **facts: object) -> str:
+    """A word of the pages: the panel's own, else one of every page."""
+    return texts.word(texts.having(key, PANEL, PAGE), key, lang, **facts)
 
 
 def _log_request(handler: Any) -> None:

@@ -12,6 +12,7 @@ from spoken import calls, sentences
 
 import hubgov
 from hubgov import event_texts, texts
+from hubgov.catalogue import Texts, translated
 from hubgov.cli import cli_texts
 from hubgov.cli.commands import command
 from hubgov.cli.flags import FLAGS, as_flags
@@ -23,7 +24,7 @@ from hubgov.event_texts import event_word, state_word
 from hubgov.service.error_texts import HINTS
 
 CLI = Path(hubgov.__file__).parent / "cli"
-TABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+TABLES: Mapping[str, Texts] = {
     "TEXTS": cli_texts.TEXTS,
     "COLUMNS": cli_texts.COLUMNS,
     "OUTCOMES": cli_texts.OUTCOMES,
@@ -40,7 +41,8 @@ SAME = {"MiB"}
 
 @pytest.mark.parametrize("table", TABLES)
 def test_both_languages_fill_the_same_blanks(table: str) -> None:
-    for key, (english, chinese) in TABLES[table].items():
+    for key, english in TABLES[table].items():
+        chinese = TABLES[table].pick(key, "zh")
         blanks = [sorted(re.findall(r"{(\w+)", text)) for text in (english, chinese)]
         if english != "{message}":  # English as it was raised; the Chinese may leave that out
             assert set(blanks[1]) == set(blanks[0]), key
@@ -52,7 +54,8 @@ def test_both_languages_fill_the_same_blanks(table: str) -> None:
 
 @pytest.mark.parametrize("table", ["COLUMNS", "OUTCOMES", "EXTENSION_STATES", "DOCUMENTS", "UNITS", "EVENTS"])
 def test_every_header_and_word_is_in_chinese(table: str) -> None:
-    for key, (_, chinese) in TABLES[table].items():
+    for key in TABLES[table]:
+        chinese = TABLES[table].pick(key, "zh")
         assert re.search(r"[\u4e00-\u9fff]", chinese) or chinese in SAME, key
 
 
@@ -100,14 +103,14 @@ def test_no_hint_of_the_service_is_shown_with_what_only_programs_send() -> None:
     errors = {"Invalid", "NotFound", "NotAllowed", "Conflict", "Ended", "PolicyMoved", "TooMany", "Unavailable"}
     told = [
         text
-        for folder in ("service", "service/handlers", "control")
+        for folder in ("service", "service/handlers", "service/panel", "control")
         for call in calls(root / folder, errors)
         for keyword in call.keywords
         if keyword.arg == "hint"
         for text in sentences(keyword.value)
     ]
     assert any("?" in text for text in told)
-    for text in (*told, *(chinese for _, chinese in HINTS)):
+    for text in (*told, *(translated("service.HINTS", english, "zh") for english in HINTS)):
         shown = as_flags(text, "audit")
         assert not re.search(r'\?\w+=|{"|If-Match|openapi', shown) or "user=" in shown, shown
 

@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from babel.messages.pofile import read_po
 
 LAB = Path(__file__).parents[2] / "extensions" / "lab"
 CALL = re.compile(r"(?:__|\bsay)\(\s*'((?:[^'\\]|\\.)*)'")
+PO = LAB / "locale" / "zh_CN.po"
 WORST = {
     # The longest values that a policy with readable names brings: each is filled in before the count.
     "%1 left (%2). Extend now, or save what you need: variables are lost.": ("59 m", "Wed 23:59"),
@@ -45,13 +47,18 @@ def texts() -> set[str]:
 
 
 def chinese() -> dict[str, str]:
-    found: dict[str, str] = json.loads((LAB / "locale" / "zh_CN.json").read_text(encoding="utf-8"))
-    return found
+    with PO.open("rb") as file:
+        return {str(m.id): str(m.string) for m in read_po(file) if m.id and not m.fuzzy}
 
 
 def test_every_text_is_there_in_chinese_and_none_is_left_over() -> None:
     assert len(texts()) > 60
     assert texts() == set(chinese())
+
+
+def test_the_bundle_has_the_catalogue() -> None:
+    found = json.loads(PO.with_suffix(".json").read_text(encoding="utf-8"))
+    assert found == chinese(), "deploy/texts compile makes it; deploy/install.sh builds the bundle from it"
 
 
 def test_both_languages_fill_in_the_same_values() -> None:

@@ -14,6 +14,7 @@ from hubgov_spawner.client import ServiceError
 from spoken import blanks, calls, sentences, spoken, untranslated
 
 import hubgov
+from hubgov.catalogue import translated
 from hubgov.control.actor import ADMIN, APPROVE, Actor, approvers, may_change, may_see
 from hubgov.core.events import ACTS, DAILY, KNOWN, UNWRITTEN
 from hubgov.core.model import Change, ExtensionState
@@ -21,7 +22,7 @@ from hubgov.core.policy import Caps
 from hubgov.core.states import Event, WorkloadState
 from hubgov.service.auth import actor_of
 from hubgov.service.documents import server_url
-from hubgov.service.error_texts import HINTS, MESSAGES, told
+from hubgov.service.error_texts import _HINTS, _MESSAGES, HINTS, MESSAGES, told
 from hubgov.service.sentences import Reader
 
 
@@ -96,7 +97,7 @@ def test_every_error_that_the_service_raises_has_chinese() -> None:
     errors |= {"Unavailable", "_Unauthorized"}
     messages: set[str] = set()
     hints: set[str] = set()
-    for name in ("service", "service/handlers", "control"):
+    for name in ("service", "service/handlers", "service/panel", "control"):
         for call in calls(Path(hubgov.__file__).parent / name, errors):
             messages.update(sentences(call.args[0]))
             hints.update(s for keyword in call.keywords if keyword.arg == "hint" for s in sentences(keyword.value))
@@ -104,15 +105,15 @@ def test_every_error_that_the_service_raises_has_chinese() -> None:
     assert len(hints) > 30
     # What has no word of its own but a value: "until: …".
     worded = {m for m in messages if re.search("[a-z]{3,}", re.sub(r"^[\w-]+: |X\d", "", m))}
-    assert untranslated(worded, MESSAGES) == []
-    assert untranslated({h for h in hints if spoken(h)}, HINTS) == []
+    assert untranslated(worded, _MESSAGES) == []
+    assert untranslated({h for h in hints if spoken(h)}, _HINTS) == []
 
 
 def test_no_row_of_the_errors_is_left_over() -> None:
-    for rows in (MESSAGES, HINTS):
-        assert len({english for english, _ in rows}) == len(rows)
-        for english, chinese in rows:
-            assert blanks(english) == blanks(chinese), english
+    for name, rows in (("service.MESSAGES", MESSAGES), ("service.HINTS", HINTS)):
+        assert len(set(rows)) == len(rows)
+        for english in rows:
+            assert blanks(english) == blanks(translated(name, english, "zh")), english
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from spawner.standin import TOKEN, Standin, decision, profile
 from spawner.standin import options as answer
 from spoken import blanks, calls, sentences, spoken, untranslated
 
+from hubgov.catalogue import translated
+
 HOSTILE = "<img src=x onerror=alert(1)>\"'{}"
 
 
@@ -159,7 +161,8 @@ def test_every_name_is_escaped() -> None:
 
 
 def test_both_languages_say_all() -> None:
-    for key, pair in page_texts.PAGE.items():
+    for key, english in page_texts.PAGE.items():
+        pair = (english, page_texts.PAGE.pick(key, "zh"))
         assert all(pair), key
         names = [
             sorted(part[1] for part in __import__("string").Formatter().parse(text) if part[1]) for text in pair
@@ -378,10 +381,11 @@ def test_every_mistake_has_chinese(tmp_path: Path) -> None:
         hints.update(s for keyword in call.keywords if keyword.arg == "hint" for s in sentences(keyword.value))
     assert len(messages) > 7
     worded = {m for m in messages if re.search("[a-z]{3,}", re.sub(r"^[\w-]+: |X\d", "", m))}
-    assert untranslated(worded, option_texts.MESSAGES) == []
-    assert untranslated({h for h in hints if spoken(h)}, option_texts.HINTS) == []
-    for english, chinese in (*option_texts.MESSAGES, *option_texts.HINTS):
-        assert blanks(english) == blanks(chinese), english
+    assert untranslated(worded, option_texts._MESSAGES) == []
+    assert untranslated({h for h in hints if spoken(h)}, option_texts._HINTS) == []
+    for name, rows in (("spawner.MESSAGES", option_texts.MESSAGES), ("spawner.HINTS", option_texts.HINTS)):
+        for english in rows:
+            assert blanks(english) == blanks(translated(name, english, "zh")), english
     for memory in ("80GB", "2000TiB"):
         with pytest.raises(SpawnException) as raised:
             options_form.options_from_form({"memory": [memory], "hubgov_lang": ["zh"]})

@@ -28,8 +28,8 @@ def run(arguments: Sequence[str]) -> int:
     lang = asked_language(arguments) or language(os.environ)
     verb = VERBS["doctor"]
     made = parser("doctor", texts.word(LINES, "about", lang), f"{text('example', lang)} {verb.example}", lang)
-    made.add_argument("--config", metavar="FILE", help=texts.pick(HELP["config"], lang))
-    made.add_argument("--json", action="store_true", help=texts.pick(HELP["json"], lang))
+    made.add_argument("--config", metavar="FILE", help=HELP.pick("config", lang))
+    made.add_argument("--json", action="store_true", help=HELP.pick("json", lang))
     options = made.parse_args(arguments)
     logging.getLogger("hubgov").addHandler(logging.NullHandler())
     screen = Screen()
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _print(line: Line, screen: Screen) -> None:
-    word = texts.pick(COLOURS[line.colour], screen.lang)
+    word = COLOURS.pick(line.colour, screen.lang)
     head = f"{ICONS[line.colour]} {word}"
     if screen.tty and not screen.no_color:
         sys.stdout.write(f"{_STYLES[line.colour]}{head}\x1b[0m ")

@@ -74,7 +74,7 @@ def _parser(lang: str) -> argparse.ArgumentParser:
 
 
 def _help(name: str, lang: str) -> str:
-    return texts.pick(HELP[name], lang)
+    return HELP.pick(name, lang)
 
 
 def _say(key: str, lang: str, **facts: object) -> str:

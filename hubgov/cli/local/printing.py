@@ -17,7 +17,7 @@ def parser(verb: str, about: str, example: str, lang: str) -> argparse.ArgumentP
         prog=f"hubgov {verb}", description=about, epilog=example, add_help=False, allow_abbrev=False
     )
     made.add_argument("-h", "--help", action="help", help=help_in("show this help message and exit", lang))
-    made.add_argument("--lang", choices=texts.LANGUAGES, help=texts.pick(HELP["lang"], lang))
+    made.add_argument("--lang", choices=texts.LANGUAGES, help=HELP.pick("lang", lang))
     return made
 
 
