@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from control.house import House, a_house, person
+from control.house import POLICY, House, a_house, person
+from idle.test_house import IDLE, in_grace, keep, pass_idle, see
 
 from hubgov.control import approvals, steer
 from hubgov.control.actor import APPROVE, Actor
@@ -76,12 +77,12 @@ class Race:
         self.house.clock.advance(LAST + self.dice.choice((-1, 0, 1)))
 
 
-def races(url: str, rounds: int, one: Callable[[Race], Awaitable[str]]) -> Counter[str]:
+def races(url: str, rounds: int, one: Callable[[Race], Awaitable[str]], policy: str = POLICY) -> Counter[str]:
     """How often each outcome came."""
 
     async def story() -> Counter[str]:
         seen: Counter[str] = Counter()
-        async with a_house(url) as house:
+        async with a_house(url, policy=policy) as house:
             race = Race(house, random.Random(7))
             for _ in range(rounds):
                 seen[await one(race)] += 1
@@ -219,3 +220,27 @@ def test_who_cancels_a_request_as_it_is_granted_is_left_with_nothing(url: str, r
         return "granted first" if ended.attempt else "cancelled first"
 
     assert "cancelled first" in races(url, rounds, one)
+
+
+def test_a_keep_in_two_tabs_and_an_idle_stop(url: str, rounds: int) -> None:
+    async def one(race: Race) -> str:
+        house = race.house
+        workload = await in_grace(house)
+        stop_at = house.allocation(workload).stop_at
+        assert stop_at is not None
+        await pass_idle(house, workload, stop_at - 1 - house.clock.now())
+        house.clock.advance(race.dice.choice((0, 1, 2)))
+        first, second, _ = await race.meet(
+            lambda: keep(house, workload), lambda: keep(house, workload), lambda: see(house, workload)
+        )
+        kept = _won(first) or _won(second)
+        state, events = house.state(workload), house.journal(workload)
+        assert state == ("running" if kept else "stopping")
+        assert events.count("allocation_grace_ended") == (not kept)
+        if kept:
+            assert house.allocation(workload).idle.keeps_used == 1, "two tabs, one Keep"
+        await race.over(workload)
+        return state
+
+    quick = IDLE.replace("after: 30m, confirm: 15m, grace: 10m", "after: 1m, confirm: 1m, grace: 1m")
+    assert set(races(url, rounds, one, quick)) == {"running", "stopping"}
