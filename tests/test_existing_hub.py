@@ -26,7 +26,9 @@ subprocess.Popen(["setsid", "-f", "bash", "-c", "trap '' TERM INT HUP; while :; 
 """
 
 
-@pytest.fixture(scope="module", params=[pytest.param("localprocess", marks=pytest.mark.boxed), "simple"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("localprocess", marks=[pytest.mark.boxed, pytest.mark.slow]), "simple"]
+)
 def hub(request: pytest.FixtureRequest) -> Iterator[ExistingHub]:
     """The hub of a site, not joined and not started; with LocalProcessSpawner its users are the machine's."""
     with ExitStack() as stack:

@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from hubgov import __version__, wire
-from hubgov.service import bodies
 from hubgov.service.handlers.workloads import MAX_WAIT_SECONDS
 from hubgov.service.routes import ROUTES, Route
 
@@ -142,7 +141,7 @@ def _operation(route: Route, path: str) -> dict[str, Any]:
         operation["security"] = []
     if route.body is not None:
         schema = {"$ref": f"#/components/schemas/{route.body.__name__}"}
-        required = route.body not in (bodies.CancelBody, bodies.ReasonBody)
+        required = any(field.is_required() for field in route.body.model_fields.values())
         operation["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
     return operation
 

@@ -96,7 +96,7 @@ def test_an_idle_kernel_beside_a_busy_one_is_shut_down_and_the_lease_goes_on(
     idle, busy = notebook.open("idle.ipynb"), notebook.open("busy.ipynb")
     notebook.execute(busy, "import time; time.sleep(600)")
     until(lambda: notebook.kernels() == {busy}, 60, "the idle kernel to be shut down")
-    until(lambda: "kernel_ended" in events(service, notebook.id), 10, "the end to be on record")
+    until(lambda: "kernel_ended" in events(service, notebook.id), 60, "the end to be on record")
     shown = service.show(notebook.id, "amy")
     assert (shown["state"], shown["idle_phase"]) == ("running", "active")
     told = [(n["kind"], n["subject"]) for n in shown["notices"]]

@@ -56,7 +56,7 @@ SAYS = {
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_in_lab_it_is_asked_kept_asked_again_and_given_back(
     lang: str, demo: DemoUnderTest, browser: Browser, shots: Path
 ) -> None:
