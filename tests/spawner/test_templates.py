@@ -240,6 +240,15 @@ def test_simulated_servers_are_called_so_on_the_hubs_home(lang: str, word: str) 
 # --- pending, queue, failure ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("name", "page"), [("", "/hub/user/amy/"), ("w 0", "/hub/user/amy/w%200/")])
+def test_the_page_of_a_server_that_stops_leads_to_its_receipt(name: str, page: str) -> None:
+    """The stock one loads itself again, and is not found once a named server has stopped."""
+    html = render("stop_pending.html", spawner=SimpleNamespace(name=name))
+    assert f'const page = "{page}";' in html
+    assert "location.reload" not in html
+    assert "Your server is stopping" in html
+
+
 def test_the_pending_page_stops_the_server_that_is_pending() -> None:
     spawner = SimpleNamespace(name="second", user=SimpleNamespace(name="bo"))
     html = render("spawn_pending.html", spawner=spawner, progress_url="/hub/api/progress")
